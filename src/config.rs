@@ -151,7 +151,7 @@ impl Config {
     /// Makes a builder with the defaults: a tick of 1 ms, [`DEFAULT_WHEEL_SIZE`] buckets, no bound
     /// on the number of pending timers, a clock that starts at 0.
     pub fn builder() -> ConfigBuilder {
-        ConfigBuilder { config: Self::default() }
+        ConfigBuilder::default()
     }
 
     /// Returns the length of one tick.
@@ -215,7 +215,7 @@ fn saturate(ticks: u128) -> Tick {
 }
 
 /// Builds a [`Config`]; made by [`Config::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ConfigBuilder {
     config: Config,

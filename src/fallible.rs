@@ -153,7 +153,7 @@ impl<T> Drop for List<T> {
 
 /// A place for a box, which any thread puts in or takes out.
 ///
-/// Both are SeqCst, because callers rely on their order relative to SeqCst accesses of their own.
+/// The swap is SeqCst, because callers rely on its order relative to SeqCst accesses of their own.
 ///
 /// Invariant: the pointer is null, or came from `Box::into_raw`. The thread that swaps it out owns
 /// the box.
@@ -168,18 +168,10 @@ impl<T> BoxSlot<T> {
         Self { place: AtomicPtr::new(null_mut()), owns: PhantomData }
     }
 
-    /// Puts a box in. Returns the box that was there.
-    pub(crate) fn put(&self, value: Box<T>) -> Option<Box<T>> {
-        self.swap(Box::into_raw(value))
-    }
-
-    /// Takes the box out, if there is one. Of several threads that try to, exactly one gets it.
-    pub(crate) fn take(&self) -> Option<Box<T>> {
-        self.swap(null_mut())
-    }
-
-    /// Stores a pointer that came from `into_raw`, or null.
-    fn swap(&self, pointer: *mut T) -> Option<Box<T>> {
+    /// Puts a box in, or none, and takes out the one that was there. Of several threads that take,
+    /// exactly one gets a box.
+    pub(crate) fn swap(&self, value: Option<Box<T>>) -> Option<Box<T>> {
+        let pointer = value.map_or(null_mut(), Box::into_raw);
         // Ordering: SeqCst, see `BoxSlot`. As AcqRel, a swap that puts a box in pairs with the one
         // that takes it out.
         let former = self.place.swap(pointer, Ordering::SeqCst);
@@ -191,7 +183,7 @@ impl<T> BoxSlot<T> {
 
 impl<T> Drop for BoxSlot<T> {
     fn drop(&mut self) {
-        drop(self.take());
+        drop(self.swap(None));
     }
 }
 

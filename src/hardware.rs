@@ -3,6 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+use std::sync::OnceLock;
 
 /// Prefetches a cache line that will be written, so that no other processor keeps a copy. Does
 /// nothing on processors other than x86-64.
@@ -43,50 +44,40 @@ pub(crate) fn cycles() -> u64 {
 /// call it at the same time: they all register, and none waits for another.
 ///
 /// The barrier moves the cost of ordering two steps from their frequent side to their rare side:
-/// the frequent side then needs no fence (see `LaneState::begin_call`). On Linux the barrier is
+/// the frequent side then needs no fence (see `Lane::enter`). On Linux the barrier is
 /// `membarrier(2)` with the command `PRIVATE_EXPEDITED`. It is missing on other systems, in models,
 /// under Miri, and where Linux refuses it.
 pub(crate) fn has_membarrier() -> bool {
-    !cfg!(any(miri, shardwheel_loom)) && imp::has_membarrier()
+    static IS_THERE: OnceLock<bool> = OnceLock::new();
+    if let Some(&is_there) = IS_THERE.get() {
+        return is_there;
+    }
+    let is_there = !cfg!(any(miri, shardwheel_loom)) && ask_for_barrier(true);
+    *IS_THERE.get_or_init(|| is_there)
 }
 
 /// Makes each thread of the process pass a memory barrier, and returns after all have. False if the
 /// system refuses.
 pub(crate) fn membarrier() -> bool {
-    imp::membarrier()
+    ask_for_barrier(false)
 }
 
-#[cfg(target_os = "linux")]
-mod imp {
-    use std::sync::OnceLock;
-
-    static IS_THERE: OnceLock<bool> = OnceLock::new();
-
-    pub(super) fn has_membarrier() -> bool {
-        if let Some(&is_there) = IS_THERE.get() {
-            return is_there;
-        }
-        let is_there = command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-        *IS_THERE.get_or_init(|| is_there)
-    }
-
-    pub(super) fn membarrier() -> bool {
-        command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-    }
-
-    fn command(command: libc::c_int) -> bool {
+/// Makes the system call, or its registration.
+fn ask_for_barrier(registers: bool) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use libc::{MEMBARRIER_CMD_PRIVATE_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED};
+        let command = if registers {
+            MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
+        } else {
+            MEMBARRIER_CMD_PRIVATE_EXPEDITED
+        };
         // SAFETY: the call takes numbers, and accesses no memory of the process.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod imp {
-    pub(super) fn has_membarrier() -> bool {
-        false
-    }
-
-    pub(super) fn membarrier() -> bool {
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = registers;
         false
     }
 }

@@ -37,12 +37,12 @@ impl Wake for Shield {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.handle.run_guarded(|| self.waker.wake_by_ref());
+        self.handle.guard(None, || self.waker.wake_by_ref());
     }
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
-        self.handle.run_guarded(|| self.waker.drop_now());
+        self.handle.guard(None, || self.waker.drop_now());
     }
 }

@@ -2,6 +2,7 @@
 //! because a second panic while the first unwinds aborts the process.
 
 use std::any::Any;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
@@ -70,6 +71,12 @@ impl<T> DerefMut for DropQuietly<T> {
     }
 }
 
+impl<T> fmt::Debug for DropQuietly<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
 impl<T> Drop for DropQuietly<T> {
     fn drop(&mut self) {
         quietly(|| self.drop_now());
@@ -81,10 +88,6 @@ impl<T> Drop for DropQuietly<T> {
 pub(crate) struct FirstPanic(Option<DropQuietly<Payload>>);
 
 impl FirstPanic {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Whether the next panic is the one that goes on.
     pub(crate) fn takes_next(&self) -> bool {
         self.0.is_none() && !thread::panicking()
@@ -131,13 +134,13 @@ mod tests {
 
     #[test]
     fn the_first_of_several_panics_goes_on() {
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         panics.catch_drop(());
         panics.catch_drop(Bomb("first"));
         panics.catch_drop(Bomb("second"));
         let payload = catch_unwind(AssertUnwindSafe(|| panics.resume())).expect_err("there was one");
         assert_eq!(payload.downcast_ref::<&str>(), Some(&"first"));
-        FirstPanic::new().resume();
+        FirstPanic::default().resume();
     }
 
     /// A panic while another unwinds aborts the process.
@@ -146,7 +149,7 @@ mod tests {
         struct Drops;
         impl Drop for Drops {
             fn drop(&mut self) {
-                let mut panics = FirstPanic::new();
+                let mut panics = FirstPanic::default();
                 panics.catch_drop(Bomb("inner"));
                 panics.resume();
             }

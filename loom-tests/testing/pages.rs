@@ -1,8 +1,6 @@
 //! The nodes of a segment in a model, in the place of `shard/memory/pages.rs`: loom's atomics are
 //! made one by one.
 
-use std::io;
-
 use crate::shard::memory::segment::Segment;
 use crate::shard::node::Node;
 
@@ -13,8 +11,8 @@ pub(crate) const IS_LAZY: bool = true;
 pub(crate) struct ModelNodes<T>(Box<[Node<T>]>);
 
 impl<T> ModelNodes<T> {
-    pub(crate) fn new(_: bool) -> io::Result<Self> {
-        Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
+    pub(crate) fn new(_: bool) -> Option<Self> {
+        Some(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
     }
 
     pub(crate) fn start(&self) -> *mut Node<T> {

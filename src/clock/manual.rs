@@ -115,16 +115,7 @@ impl ManualClock {
     /// As [`advance`](Self::advance). False if it has added the time alone.
     pub(super) fn drive_for(&self, by: Duration) -> bool {
         let Some(driving) = self.take_seat(by) else { return false };
-        let target = self.elapsed().saturating_add(by);
-        // Takes in what an executor has run since the last call.
-        self.run_due();
-        // A callback may have moved the clock past the target.
-        while let Some(next) = self.next_expiration().filter(|&next| next <= target.max(self.elapsed())) {
-            self.move_to(next);
-            self.run_due();
-        }
-        self.move_to(target);
-        driving.leave();
+        driving.run_until(self.elapsed().saturating_add(by));
         true
     }
 
@@ -136,9 +127,7 @@ impl ManualClock {
     pub fn jump(&self, by: Duration) {
         let Some(driving) = self.take_seat(by) else { return };
         self.pass(by);
-        self.run_due();
-        self.advance_in_seat();
-        driving.leave();
+        driving.run_until(Duration::ZERO);
     }
 
     /// Returns when [`advance`](Self::advance) next has something to do, by this clock. `None` if
@@ -158,13 +147,6 @@ impl ManualClock {
         let mut seat = self.seat();
         seat.driven.retain(|driven| driven.strong_count() > 0);
         seat.driven.push(driven);
-    }
-
-    /// Runs what became due while something ran.
-    fn advance_in_seat(&self) {
-        while self.next_expiration().is_some_and(|next| next <= self.elapsed()) {
-            self.run_due();
-        }
     }
 
     fn pass(&self, by: Duration) {
@@ -222,10 +204,23 @@ struct Driving<'a> {
 }
 
 impl Driving<'_> {
-    /// Releases the right once everything that is due by the clock has run.
-    fn leave(mut self) {
-        while !self.try_leave() {
-            self.clock.advance_in_seat();
+    /// Moves the clock to `target`, from one expiration to the next, and runs what is due. Releases
+    /// the right once everything that is due by the clock has run.
+    fn run_until(mut self, target: Duration) {
+        let clock = self.clock;
+        loop {
+            // Takes in what an executor has run since the last call.
+            clock.run_due();
+            // A callback may have moved the clock past the target.
+            while let Some(next) = clock.next_expiration().filter(|&next| next <= target.max(clock.elapsed()))
+            {
+                clock.move_to(next);
+                clock.run_due();
+            }
+            clock.move_to(target);
+            if self.try_leave() {
+                return;
+            }
         }
     }
 

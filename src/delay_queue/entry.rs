@@ -166,7 +166,7 @@ impl<T: Send + 'static> QueueState<T> {
 
 impl<T: Send + 'static> WatchesEnd for QueueState<T> {
     fn end(&self, handle: &ShardHandle) {
-        self.note_end(|waker| _ = handle.run_guarded(|| waker.wake()));
+        self.note_end(|waker| _ = handle.guard(None, || waker.wake()));
     }
 }
 
@@ -229,7 +229,7 @@ impl<T: Send + 'static> Run for Ticket<T> {
         if let Some(mut entry) = self.entry.take() {
             entry.value.expire(occasion);
             let handle = occasion.handle;
-            let wake = |waker: Waker| _ = handle.run_guarded(|| waker.wake());
+            let wake = |waker: Waker| _ = handle.guard(None, || waker.wake());
             self.shared.pass_on(entry, wake, |entry| handle.discard(entry));
         }
     }
@@ -238,7 +238,7 @@ impl<T: Send + 'static> Run for Ticket<T> {
 impl<T: Send + 'static> Drop for Ticket<T> {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
-            let mut panics = FirstPanic::new();
+            let mut panics = FirstPanic::default();
             self.shared.push(&self.shared.unexpired, entry, |entry| panics.catch_drop(entry));
             panics.resume();
         }

@@ -54,7 +54,7 @@ impl<T: Send + 'static> QueueState<T> {
     /// Drops all that is left to the consumers. The first panic goes on, the others end in
     /// `handle`.
     pub(super) fn drop_all(&self, handle: &ShardHandle) {
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         for entry in iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next())) {
             if panics.takes_next() { panics.catch_drop(entry) } else { handle.discard(entry) }
         }

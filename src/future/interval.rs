@@ -84,7 +84,7 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     /// Returns what happens to missed ticks.
     #[must_use]
     pub fn missed_tick_behavior(&self) -> Missed {
-        self.schedule.missed_behavior()
+        self.schedule.missed
     }
 
     /// Returns the time between two ticks.

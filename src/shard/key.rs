@@ -20,24 +20,24 @@ pub struct Key {
     /// bits), the node (32 bits). The key is two words in all, so it is passed in registers: a
     /// value that is written in parts and read as a whole waits for the parts.
     place: NonZeroU64,
-    pub(in crate::shard) generation: u64,
+    pub(crate) generation: u64,
 }
 
 const MARK: u64 = 1 << 63;
 
 impl Key {
     #[inline]
-    pub(in crate::shard) fn new(shard: ShardId, node: NodeId, generation: u64) -> Self {
+    pub(crate) fn new(shard: ShardId, node: NodeId, generation: u64) -> Self {
         Self { place: shard.0 | u64::from(node), generation }
     }
 
     #[inline]
-    pub(in crate::shard) fn is_of(self, shard: ShardId) -> bool {
+    pub(crate) fn is_of(self, shard: ShardId) -> bool {
         (self.place.get() ^ shard.0.get()) >> NodeId::BITS == 0
     }
 
     #[inline]
-    pub(in crate::shard) fn node(self) -> NodeId {
+    pub(crate) fn node(self) -> NodeId {
         self.place.get() as NodeId
     }
 

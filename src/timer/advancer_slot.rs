@@ -56,7 +56,7 @@ impl<T> AdvancerSlot<T> {
 
     /// Puts the advancer into the slot; for the worker, before user code.
     pub(crate) fn put(&self, advancer: Box<T>) {
-        let former = self.slot.put(advancer);
+        let former = self.slot.swap(Some(advancer));
         debug_assert!(former.is_none(), "there is one advancer");
         // Ordering: SeqCst, see *Visibility*.
         if self.stopping.load(Ordering::SeqCst) {
@@ -66,7 +66,7 @@ impl<T> AdvancerSlot<T> {
 
     /// Takes the advancer out of the slot, if it is there.
     pub(crate) fn take(&self) -> Option<Box<T>> {
-        self.slot.take()
+        self.slot.swap(None)
     }
 
     /// Notes whether an executor runs; for the worker, before it puts the advancer in and after it

@@ -3,11 +3,11 @@
 //! Each driver's thread is set up, and its shard's core, before `build` returns. With a manual
 //! clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
+use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use super::Timer;
 use super::affinity;
@@ -34,6 +34,7 @@ const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
 /// Builds a [`Timer`]; made by [`Timer::builder`].
+#[derive(Debug, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TimerBuilder {
     config: ConfigBuilder,
@@ -41,7 +42,7 @@ pub struct TimerBuilder {
     drivers: Drivers,
     pub(super) placement: Placement,
     pin_to_cores: bool,
-    name: String,
+    name: Option<String>,
     stack_size: Option<usize>,
     on_thread_start: Option<ThreadHook>,
     on_thread_stop: Option<ThreadHook>,
@@ -51,23 +52,6 @@ pub struct TimerBuilder {
 }
 
 impl TimerBuilder {
-    pub(super) fn new() -> Self {
-        Self {
-            config: Config::builder(),
-            shards: None,
-            drivers: Drivers::default(),
-            placement: Placement::default(),
-            pin_to_cores: false,
-            name: "shardwheel".to_owned(),
-            stack_size: None,
-            on_thread_start: None,
-            on_thread_stop: None,
-            executor: None,
-            clock: None,
-            on_panic: None,
-        }
-    }
-
     /// Sets the length of one tick, to which deadlines are rounded up. Default: 1 ms.
     ///
     /// The timer's thread sleeps until the next tick at which a timer is due or has to be moved to
@@ -142,7 +126,7 @@ impl TimerBuilder {
     ///
     /// A name with a zero byte makes `build` fail. Some systems show only the beginning of a name.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.name = Some(name.into());
         self
     }
 
@@ -317,8 +301,8 @@ impl TimerBuilder {
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(BuildError::ShardsOutOfRange { value: shards, min: 1, max: MAX_SHARDS });
         }
-        if self.name.contains('\0') {
-            return Err(BuildError::ThreadName { name: self.name.clone() });
+        if let Some(name) = self.name.clone().filter(|name| name.contains('\0')) {
+            return Err(BuildError::ThreadName { name });
         }
         Ok((config, shards))
     }
@@ -336,7 +320,8 @@ impl TimerBuilder {
             let (on_start, on_stop) = (self.on_thread_start.clone(), self.on_thread_stop.clone());
             let driver = DriverThread { pool, number, home, start, on_start, on_stop };
             let (core, ready) = (cores.get(shard).copied(), ready.clone());
-            let thread = thread::Builder::new().name(format!("{}-{shard}", self.name));
+            let name = self.name.as_deref().unwrap_or("shardwheel");
+            let thread = thread::Builder::new().name(format!("{name}-{shard}"));
             let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
             let thread = thread.spawn(move || driver.run(core, || drop(ready)));
             let thread = thread.map_err(|error| BuildError::Spawn { shard, error })?;
@@ -362,18 +347,5 @@ fn prepare_process_aside() {
     // Ordering: Relaxed, the threads share nothing else.
     if !IS_DONE.swap(true, Ordering::Relaxed) {
         let _ = thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
-    }
-}
-
-impl fmt::Debug for TimerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerBuilder")
-            .field("config", &self.config)
-            .field("shards", &self.shards)
-            .field("drivers", &self.drivers)
-            .field("placement", &self.placement)
-            .field("pin_to_cores", &self.pin_to_cores)
-            .field("thread_name", &self.name)
-            .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::run::Work;
+use super::run::{Done, Work};
 use super::shard_handle::ShardHandle;
 use crate::clock::UserCode;
 
@@ -68,9 +68,13 @@ impl Job {
     /// Like every callback, a job waits for no other: where it shuts a timer down or moves a
     /// [`ManualClock`](crate::ManualClock), that does not wait for what another thread runs.
     pub fn run(mut self) {
+        self.end(ShardHandle::run_job);
+    }
+
+    fn end(&mut self, end: fn(&ShardHandle, Work) -> Option<Done>) {
         if let Some(work) = self.work.take() {
             let _user_code = UserCode::begin();
-            let done = self.handle.run_job(work);
+            let done = end(&self.handle, work);
             self.handle.give_back(done);
         }
     }
@@ -78,11 +82,7 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take() {
-            let _user_code = UserCode::begin();
-            let done = self.handle.abandon(work);
-            self.handle.give_back(done);
-        }
+        self.end(ShardHandle::abandon);
     }
 }
 

@@ -123,11 +123,11 @@ impl Timer {
         let prefetch = |&key: &TimerKey| {
             self.home_of(key).into_iter().for_each(|handle| handle.scheduler.prefetch(key.key()));
         };
-        let (mut cancelled, mut panics) = (0, FirstPanic::new());
+        let (mut cancelled, mut panics) = (0, FirstPanic::default());
         while let Some(key) = keys.next(prefetch) {
             let Some(handle) = self.home_of(key) else { continue };
             let cancel = || cancel_in(handle, key);
-            let done = if panics.takes_next() { panics.catch(cancel) } else { handle.run_guarded(cancel) };
+            let done = if panics.takes_next() { panics.catch(cancel) } else { handle.guard(None, cancel) };
             // A panic is one in a drop, so the timer was cancelled.
             cancelled += usize::from(done.unwrap_or(true));
         }
@@ -225,7 +225,7 @@ fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
     }
     let mut stopped = handle.scheduler.stop(key.key());
     if let Stopped::Pending(task) = &mut stopped {
-        handle.run_guarded(|| task.callback_mut().map(Run::drop_schedule));
+        handle.guard(None, || task.callback_mut().map(Run::drop_schedule));
     }
     !matches!(stopped, Stopped::Gone)
 }
@@ -279,7 +279,7 @@ impl CancelGuard {
 impl Drop for CancelGuard {
     fn drop(&mut self) {
         if let Some(handle) = &self.handle {
-            handle.run_guarded(|| cancel_in(handle, self.key));
+            handle.guard(None, || cancel_in(handle, self.key));
         }
     }
 }

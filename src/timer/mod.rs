@@ -140,7 +140,7 @@ impl Timer {
     /// Returns a builder with the defaults: a tick of 1 ms, one shard for each available core,
     /// threads that are not pinned, no bound on pending timers, the system's monotonic clock.
     pub fn builder() -> TimerBuilder {
-        TimerBuilder::new()
+        TimerBuilder::default()
     }
 
     /// Calls `callback` once, when `delay` has passed from now.

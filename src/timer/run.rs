@@ -174,15 +174,10 @@ impl ShardHandle {
 
     /// Drops a user's value under the guard.
     pub(crate) fn discard<D>(&self, what: D) {
-        self.run_guarded(|| drop(what));
+        self.guard(None, || drop(what));
     }
 
-    /// Runs user code that belongs to no timer; `None` if it panics.
-    pub(crate) fn run_guarded<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
-        self.guard(None, code)
-    }
-
-    /// Runs user code of the timer `key`; `None` if it panics.
+    /// Runs user code of the timer `key`, or of none; `None` if it panics.
     #[inline]
     pub(crate) fn guard<R>(&self, key: Option<TimerKey>, code: impl FnOnce() -> R) -> Option<R> {
         match catch_unwind(AssertUnwindSafe(code)) {

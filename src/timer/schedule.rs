@@ -89,7 +89,7 @@ pub enum Missed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every {
     period: Duration,
-    missed: Missed,
+    pub(crate) missed: Missed,
 }
 
 impl Every {
@@ -104,11 +104,6 @@ impl Every {
     #[must_use]
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
-    }
-
-    /// What happens to missed occurrences.
-    pub(crate) fn missed_behavior(&self) -> Missed {
-        self.missed
     }
 
     /// Returns the time between two occurrences.

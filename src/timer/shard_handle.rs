@@ -115,7 +115,7 @@ impl ShardHandle {
 
     /// Reads the clock by `read`. If a user's clock panics, this is the shard's own time.
     fn shown(&self, read: impl FnOnce() -> Nanos) -> Nanos {
-        let shown = if self.time.is_users() { self.run_guarded(read) } else { Some(read()) };
+        let shown = if self.time.is_users() { self.guard(None, read) } else { Some(read()) };
         shown.unwrap_or_else(|| self.own_time())
     }
 

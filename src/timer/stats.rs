@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::shard_handle::ShardHandle;
 use super::time::Nanos;
+use crate::shard::shared::stats::Counter;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 use crate::tick::Tick;
@@ -111,8 +112,7 @@ impl Figures {
             longest_callback: duration(&counts.longest),
             backlog: Duration::from_nanos(if handle.is_stopping() { 0 } else { behind }),
             lateness: Lateness {
-                // Ordering: Relaxed, figures.
-                counts: counts.lateness.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+                counts: counts.lateness.iter().map(Counter::get).collect(),
                 sum: duration(&counts.late),
                 max: duration(&counts.latest),
             },
@@ -150,7 +150,7 @@ pub(crate) struct Counts {
     /// The lateness of all timers that fired, together.
     pub(super) late: AtomicU64,
     /// How many timers there were in each bucket of [`Lateness`].
-    pub(super) lateness: Box<[AtomicU64]>,
+    pub(super) lateness: Box<[Counter]>,
     /// The tick of the timer that the worker fired last, or until which it sleeps.
     pub(super) at_work_for: AtomicU64,
 }
@@ -159,7 +159,7 @@ impl Counts {
     pub(crate) fn new() -> Self {
         let [panics, longest, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
-        let lateness = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        let lateness = (0..BUCKETS).map(|_| Counter::default()).collect();
         Self { panics, longest, latest, late, lateness, at_work_for }
     }
 
@@ -177,11 +177,7 @@ impl Counts {
             // Ordering: Relaxed, as above.
             self.latest.store(late, Ordering::Relaxed);
         }
-        let bucket = &self.lateness[bucket_of(late)];
-        // Ordering: Relaxed, as above.
-        let count = bucket.load(Ordering::Relaxed);
-        // Ordering: Relaxed, as above.
-        bucket.store(count + 1, Ordering::Relaxed);
+        self.lateness[bucket_of(late)].add(1);
     }
 
     /// Notes how long a callback has run.

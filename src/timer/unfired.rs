@@ -61,7 +61,7 @@ impl Unfired {
             if let Ended::Retrieved(advancer) = ended {
                 // The drop of a delay queue's entry gives the value back to the queue.
                 let wake =
-                    |mut task: Task| _ = handle.run_guarded(move || task.take_waker().map(Waker::wake));
+                    |mut task: Task| _ = handle.guard(None, move || task.take_waker().map(Waker::wake));
                 let kept = advancer.end(|task| task.kind().is_callback(), wake);
                 *handle.ended() = Ended::Closed(kept);
             }

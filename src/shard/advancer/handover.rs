@@ -148,7 +148,7 @@ impl Walk {
     /// Drops the pending timers that are left. The first panic of a payload's drop resumes at the
     /// end.
     fn drop_the_rest<T>(&mut self, shared: &Consumer<T>) {
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         while let Some((_, payload)) = self.take_next(shared) {
             panics.catch_drop(payload);
         }
@@ -267,7 +267,7 @@ impl<T> Iterator for Kept<T> {
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         self.for_each(|(.., payload)| panics.catch_drop(payload));
         panics.resume();
     }

@@ -17,9 +17,8 @@
 //! | [`early_cascade`] | emptying overflow buckets before they expire |
 //! | [`recurring`] | timers that recur |
 //! | [`sweep`] | freeing dead nodes before their bucket is due |
-//! | [`leftovers`] | taking the nodes that idle threads keep |
 //! | [`next_expiration`] | the earliest tick at which anything may be due |
-//! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner |
+//! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner; what idle threads keep |
 //! | [`handover`] | the walk that ends the shard |
 //!
 //! # Nodes in hand
@@ -43,19 +42,18 @@
 //! Only the advancer writes its fields, the clock and the links of nodes in hand; `&mut Advancer`
 //! is the proof that it is the only one.
 
-pub(in crate::shard) mod chains;
-pub(in crate::shard) mod early_cascade;
+pub(crate) mod chains;
+pub(crate) mod early_cascade;
 pub(crate) mod fire;
 pub(crate) mod handover;
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 #[path = "tests/invariants.rs"]
 mod invariants;
-pub(in crate::shard) mod leftovers;
-pub(in crate::shard) mod next_expiration;
+pub(crate) mod next_expiration;
 pub(crate) mod recurring;
-pub(in crate::shard) mod relink;
-pub(in crate::shard) mod step;
-pub(in crate::shard) mod sweep;
+pub(crate) mod relink;
+pub(crate) mod step;
+pub(crate) mod sweep;
 mod upkeep;
 
 use std::fmt;
@@ -318,7 +316,7 @@ impl<T> Advancer<T> {
     }
 
     /// A node that the advancer has in hand.
-    pub(in crate::shard) fn node(&self, id: NodeId) -> InHand<'_, T> {
+    pub(crate) fn node(&self, id: NodeId) -> InHand<'_, T> {
         self.shared.node(id)
     }
 }

@@ -12,10 +12,7 @@ pub(super) const INBOX_LOOK: usize = 64;
 /// The earlier of two ticks, if there are any.
 #[inline]
 pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        _ => a.or(b),
-    }
+    a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))))
 }
 
 impl<T> Advancer<T> {
@@ -106,7 +103,7 @@ impl<T> Advancer<T> {
             if next == NIL {
                 return earliest;
             }
-            earliest = [earliest, self.deadline(next)].into_iter().flatten().min();
+            earliest = earlier(earliest, self.deadline(next));
             // Ordering: Relaxed, `peek_inbox` acquired the list.
             next = self.node(next).next().load(Ordering::Relaxed);
         }

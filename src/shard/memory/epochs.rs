@@ -74,7 +74,7 @@ impl Participant {
     /// # Safety
     ///
     /// `run` may be called, by any thread, as long as a participant of these epochs exists.
-    pub(in crate::shard::memory) unsafe fn defer(&self, run: impl FnOnce()) {
+    pub(crate) unsafe fn defer(&self, run: impl FnOnce()) {
         #[cfg(all(shardwheel_loom, not(shardwheel_loom_epoch)))]
         let run = || std::mem::forget(run);
         let guard = self.handle.pin();

@@ -6,7 +6,6 @@
 //!
 //! Memory can go back in parts, each of a bounded number of pages, where the system can do that.
 
-use std::io;
 use std::ptr::NonNull;
 
 use crate::shard::memory::segment::Segment;
@@ -30,15 +29,16 @@ struct Pages {
 }
 
 impl Pages {
-    /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`.
-    fn new(bytes: usize, align: usize, is_huge: bool) -> io::Result<(Self, *mut u8)> {
+    /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`. `None` if there is
+    /// no memory.
+    fn new(bytes: usize, align: usize, is_huge: bool) -> Option<(Self, *mut u8)> {
         let align = align.max(imp::wanted_align(is_huge));
         let slack = if align > imp::SURE_ALIGN { align } else { 0 };
-        let bytes = bytes.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
+        let bytes = bytes.checked_add(slack)?;
         let mut memory = imp::allocate(bytes, is_huge)?;
         let start = memory.as_mut_ptr().cast::<u8>();
         let start = start.wrapping_add(start.align_offset(align));
-        Ok((Self { memory, bytes, is_huge, given: 0 }, start))
+        Some((Self { memory, bytes, is_huge, given: 0 }, start))
     }
 
     /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all
@@ -60,18 +60,16 @@ impl Pages {
 }
 
 /// The nodes of a segment, in pages.
-pub(super) struct Nodes<T> {
+pub(crate) struct Nodes<T> {
     first: NonNull<Node<T>>,
     pages: Pages,
 }
 
 impl<T> Nodes<T> {
     /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
-    pub(super) fn new(many: bool) -> io::Result<Self> {
+    pub(super) fn new(many: bool) -> Option<Self> {
         let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), many)?;
-        let first = start.cast::<Node<T>>();
-        let first = NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, pages })
+        Some(Self { first: NonNull::new(start.cast())?, pages })
     }
 
     pub(super) fn start(&self) -> *mut Node<T> {
@@ -103,12 +101,10 @@ unsafe impl<T: Send> Sync for Nodes<T> {}
 
 #[cfg(any(unix, windows))]
 mod imp {
-    use std::io;
-
     pub(super) use memmap2::MmapMut as Memory;
 
     /// Whether the system backs only the part that has been used.
-    pub(in super::super) const IS_LAZY: bool = true;
+    pub(crate) const IS_LAZY: bool = true;
 
     /// The least page size: the start of a mapping is aligned to it.
     pub(super) const SURE_ALIGN: usize = 4096;
@@ -119,12 +115,12 @@ mod imp {
         if is_huge { HUGE_PAGE } else { SURE_ALIGN }
     }
 
-    pub(super) fn allocate(bytes: usize, is_huge: bool) -> io::Result<Memory> {
-        let pages = Memory::map_anon(bytes)?;
+    pub(super) fn allocate(bytes: usize, is_huge: bool) -> Option<Memory> {
+        let pages = Memory::map_anon(bytes).ok()?;
         if is_huge {
             ask_for_huge_pages(&pages);
         }
-        Ok(pages)
+        Some(pages)
     }
 
     /// Gives a range of the memory back; false if the system cannot, or refuses, as it does if the
@@ -158,14 +154,12 @@ mod imp {
 
 #[cfg(not(any(unix, windows)))]
 mod imp {
-    use std::io;
-
     use crate::fallible;
 
     /// Not a box, which must not be moved while pointers into it are in use.
     pub(super) type Memory = Vec<u64>;
 
-    pub(in super::super) const IS_LAZY: bool = false;
+    pub(crate) const IS_LAZY: bool = false;
 
     pub(super) const SURE_ALIGN: usize = align_of::<u64>();
 
@@ -184,9 +178,8 @@ mod imp {
         false
     }
 
-    pub(super) fn allocate(bytes: usize, _: bool) -> io::Result<Memory> {
-        let words = fallible::zeroed::<u64>(bytes.div_ceil(size_of::<u64>()));
-        Ok(words.ok_or(io::ErrorKind::OutOfMemory)?.into_vec())
+    pub(super) fn allocate(bytes: usize, _: bool) -> Option<Memory> {
+        fallible::zeroed::<u64>(bytes.div_ceil(size_of::<u64>())).map(Vec::from)
     }
 }
 

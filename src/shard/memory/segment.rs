@@ -1,8 +1,6 @@
 //! A segment: an array of nodes that never moves, and [the bits](FreeBits) that say which nodes are
 //! free.
 
-use std::io;
-
 use crate::config::LIMITS;
 use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
 use crate::shard::memory::pages::{IS_LAZY, Nodes};
@@ -25,7 +23,7 @@ pub(crate) struct Segment<T> {
     /// so a segment that replaces one given back hands out no generation that was handed out there
     /// before.
     pub(crate) era: u32,
-    pub(in crate::shard::memory) free: FreeBits,
+    pub(crate) free: FreeBits,
 }
 
 impl<T> Segment<T> {
@@ -49,17 +47,18 @@ impl<T> Segment<T> {
     /// Words of free bits in a segment.
     pub(crate) const WORDS: usize = Self::NODES / WORD_NODES;
 
-    /// Makes the segment for place `index` of the table. The caller sets its era.
-    pub(crate) fn new(index: usize) -> io::Result<Self> {
+    /// Makes the segment for place `index` of the table; `None` if there is no memory. The caller
+    /// sets its era.
+    pub(crate) fn new(index: usize) -> Option<Self> {
         // Node 0 of the first segment would have the name `NIL`.
         let reserved = usize::from(index == 0);
-        let free = FreeBits::new(Self::NODES, reserved).ok_or(io::ErrorKind::OutOfMemory)?;
+        let free = FreeBits::new(Self::NODES, reserved)?;
         let nodes = Nodes::new(index >= SMALL_SHARD)?;
-        Ok(Self { nodes, era: 0, free })
+        Some(Self { nodes, era: 0, free })
     }
 
     /// Ends the segment: no node in it can be reached. The nodes' memory is left.
-    pub(in crate::shard::memory) fn into_nodes(self) -> Nodes<T> {
+    pub(crate) fn into_nodes(self) -> Nodes<T> {
         self.nodes
     }
 

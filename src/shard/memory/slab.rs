@@ -28,7 +28,7 @@ mod freed;
 mod rights;
 mod supply;
 mod unlink;
-pub(in crate::shard) mod walk;
+pub(crate) mod walk;
 
 pub(crate) use self::freed::{Freed, FreedNodes};
 pub(crate) use self::rights::{FreeWord, Held, InHand, OwnedNode, Stay};
@@ -206,7 +206,7 @@ impl<T> Slab<T> {
 impl<T> Drop for Slab<T> {
     /// Drops every payload even if some panic; the first panic resumes at the end.
     fn drop(&mut self) {
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         if std::mem::needs_drop::<T>() {
             // SAFETY: the slab is borrowed exclusively: no segment is taken away.
             let keep = unsafe { Keep::owned() };

@@ -71,7 +71,7 @@ impl<T, I: Iterator<Item = Key>> Drop for CancelBatch<'_, T, I> {
         if thread::panicking() {
             return;
         }
-        let mut panics = FirstPanic::new();
+        let mut panics = FirstPanic::default();
         self.for_each(|payload| panics.catch_drop(payload));
         panics.resume();
     }

@@ -11,14 +11,12 @@
 
 mod acquire;
 mod batch;
-mod exchange;
-mod query;
-mod recurring;
+mod by_key;
 mod relocate;
 
 pub(crate) use batch::Ahead;
 pub use batch::CancelBatch;
-pub(crate) use exchange::Exchanged;
+pub(crate) use by_key::Exchanged;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -57,7 +55,7 @@ use crate::tick::Tick;
 /// # Ok::<(), shardwheel::ScheduleError<&str>>(())
 /// ```
 pub struct Scheduler<T> {
-    pub(in crate::shard) shared: Arc<Shared<T>>,
+    pub(crate) shared: Arc<Shared<T>>,
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change
@@ -330,7 +328,8 @@ impl<T> Scheduler<T> {
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
         let payload = node.cancel(era, key.generation)?;
-        lane.tally.scheduled.take_back();
+        // One less.
+        lane.tally.scheduled.add(u64::MAX);
         self.shared.bound.release();
         Some(payload)
     }

@@ -71,19 +71,19 @@ pub(crate) struct PendingWake<'b> {
 }
 
 /// The advancer's side of its shard's waker.
-pub(in crate::shard) struct WakerOwner {
+pub(crate) struct WakerOwner {
     current: Option<DropQuietly<Arc<Waker>>>,
     replaced: Retired<DropQuietly<Arc<Waker>>>,
 }
 
 impl AdvancerWaker {
     /// `None` if there is no memory.
-    pub(in crate::shard) fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         Some(Self { waker: Slots::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
-    pub(in crate::shard) fn begin_sleep(&self) {
+    pub(crate) fn begin_sleep(&self) {
         // Ordering: Relaxed, only the advancer writes it.
         let last = self.sleep.load(Ordering::Relaxed);
         // Ordering: Release, pairs with `pending_wake`: a producer that sees the number finds the
@@ -142,12 +142,12 @@ impl PendingWake<'_> {
 }
 
 impl WakerOwner {
-    pub(in crate::shard) fn new(advancer_waker: &AdvancerWaker) -> Self {
+    pub(crate) fn new(advancer_waker: &AdvancerWaker) -> Self {
         Self { current: None, replaced: Retired::of(&advancer_waker.waker) }
     }
 
     /// Registers the waker to be woken from now on.
-    pub(in crate::shard) fn register(
+    pub(crate) fn register(
         &mut self,
         advancer_waker: &AdvancerWaker,
         waker: &Waker,
@@ -164,7 +164,7 @@ impl WakerOwner {
     }
 
     /// Wakes the advancer's own waker.
-    pub(in crate::shard) fn wake(&self, advancer_waker: &AdvancerWaker) {
+    pub(crate) fn wake(&self, advancer_waker: &AdvancerWaker) {
         if let Some(waker) = &self.current
             && quietly(|| waker.wake_by_ref())
         {
@@ -174,7 +174,7 @@ impl WakerOwner {
     }
 
     /// Takes the waker out; for the advancer's end.
-    pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, reclaimer: &mut Reclaimer) {
+    pub(crate) fn end(&mut self, advancer_waker: &AdvancerWaker, reclaimer: &mut Reclaimer) {
         advancer_waker.waker.replace(0, None, &mut self.replaced, reclaimer);
         self.current = None;
         self.drop_replaced(reclaimer);

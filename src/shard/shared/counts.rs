@@ -39,7 +39,7 @@ pub(crate) struct DeadReports {
     sweep_at: AtomicU64,
     /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
     /// advancer.
-    pub(in crate::shard) sweep_requested: AtomicBool,
+    pub(crate) sweep_requested: AtomicBool,
 }
 
 impl DeadReports {

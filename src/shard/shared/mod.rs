@@ -1,21 +1,35 @@
 //! What the two halves of a shard share.
 //!
 //! [`protocol`] puts a timer into a bucket and proves that none is lost. [`consumer`] is the handle
-//! that only the advancer has. `table` has the wheels that producers add to, [`lanes`] what
-//! each producer has to itself. [`advancer_waker`] wakes the advancer, and [`crowd`] says when many
-//! new timers are a reason to. [`stats`], `counts` and [`bound`] count.
+//! that only the advancer has. [`lanes`] has what each producer has to itself. [`advancer_waker`]
+//! wakes the advancer. [`stats`], `counts` and [`bound`] count.
+//!
+//! Here are the wheels that producers add to: one for each level, the overflow wheels made when
+//! needed, by compare-and-swap. They stay until the shard ends.
 //!
 //! A field of [`Shared`] says who writes it; where its type has a module, that module says so.
+//!
+//! # Crowds
+//!
+//! The advancer empties a full overflow bucket little by little, during the bucket's *lead* (see
+//! [`early_cascade`](crate::shard::advancer::early_cascade)). Where few timers are pending it does
+//! not wake for that: it sleeps until the bucket expires, and cascades it at once. If a crowd of
+//! timers comes during that sleep, none of them wakes the advancer, because each is due later than
+//! the sleep ends. So one producer in `LIMITS.few_pending` schedules looks whether many timers are
+//! pending by now and the sleep ends after the lead has begun, and then wakes the advancer, which
+//! counts anew.
+//!
+//! Each lane counts its own schedules. So of a crowd that `n` threads bring, up to `n` times as
+//! many timers may go unnoticed, and the bucket that holds them is cascaded at once. No timer
+//! depends on this wake; it is a matter of how long an advance takes.
 
 pub(crate) mod advancer_waker;
 pub(crate) mod bound;
 pub(crate) mod consumer;
 mod counts;
-pub(crate) mod crowd;
 pub(crate) mod lanes;
 pub(crate) mod protocol;
 pub(crate) mod stats;
-mod table;
 
 use crossbeam_utils::CachePadded;
 
@@ -26,14 +40,16 @@ use self::lanes::Lanes;
 use self::protocol::ShardClock;
 use self::stats::AdvancerTally;
 use crate::config::{Config, LIMITS};
+use crate::fallible;
 use crate::shard::key::ShardId;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::slab::Slab;
-use crate::shard::memory::slot::Slots;
+use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::NIL;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
 use crate::sync::{AtomicBool, AtomicU32, Trace};
+use crate::tick::Tick;
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,
@@ -79,5 +95,58 @@ impl<T> Shared<T> {
         };
         shared.wheel_or_new(0, start)?;
         Some((shared, reclaimer))
+    }
+
+    /// No level from this one on has ever had a wheel. A producer that has found a wheel is ordered
+    /// after the rise of this number, so the advancer sees it where it sees that producer's bit.
+    #[inline]
+    pub(crate) fn height(&self) -> usize {
+        self.wheels.height()
+    }
+
+    /// The shared wheel of a level, if it exists.
+    #[inline]
+    pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
+        // SAFETY: no wheel is taken out of its slot.
+        self.wheels.get(level, unsafe { Keep::owned() })
+    }
+
+    /// The wheel of a level, made if it is missing. `None` if there is no memory for it.
+    ///
+    /// The new wheel's lists belong to the round of `tick`, which may be old by now: an empty list
+    /// of an older round accepts pushes for any later one.
+    #[inline]
+    fn wheel_or_new(&self, level: usize, tick: Tick) -> Option<&Wheel> {
+        self.wheel(level).or_else(|| self.make_wheel(level, tick))
+    }
+
+    #[cold]
+    fn make_wheel(&self, level: usize, tick: Tick) -> Option<&Wheel> {
+        let round = self.geometry.round(self.geometry.slot(level, tick));
+        let wheel = fallible::boxed(Wheel::new(self.geometry.wheel_size(), round)?)?;
+        // Against another producer: the loser drops its own wheel and uses the winner's.
+        drop(self.wheels.fill(level, wheel));
+        self.wheel(level)
+    }
+
+    /// How many wheels exist.
+    fn count_wheels(&self) -> usize {
+        (0..self.height()).filter(|&level| self.wheel(level).is_some()).count()
+    }
+
+    /// Whether the producer of a timer that is due at `deadline` must wake the advancer because a
+    /// crowd has come; `scheduled` timers have been scheduled on its lane. O(lanes) once in
+    /// `LIMITS.few_pending` calls, otherwise O(1).
+    #[inline]
+    pub(crate) fn must_wake_for_crowd(&self, scheduled: u64, deadline: Tick) -> bool {
+        scheduled.is_multiple_of(LIMITS.few_pending as u64) && self.is_crowd_slept_through(deadline)
+    }
+
+    #[cold]
+    fn is_crowd_slept_through(&self, deadline: Tick) -> bool {
+        let from = self.clock.flushed();
+        let slot = self.geometry.place(from, deadline.max(from));
+        let lead = self.geometry.expiration(slot).saturating_sub(self.geometry.span(slot.level));
+        slot.level > 0 && self.len() > LIMITS.few_pending && self.must_wake(lead)
     }
 }

@@ -1,7 +1,5 @@
 //! Counters. Each has one writer, so counting is a load and a store, and is never contended.
 
-use std::fmt;
-
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
@@ -10,7 +8,7 @@ use crate::sync::plain::AtomicU64;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`, and returns the sum. Only the counter's writer calls this.
+    /// Adds `n`, with wrap-around, and returns the sum. Only the counter's writer calls this.
     #[inline]
     pub(crate) fn add(&self, n: u64) -> u64 {
         // Ordering: Relaxed, no other thread writes.
@@ -21,12 +19,6 @@ impl Counter {
         now
     }
 
-    /// Subtracts 1. Only the counter's writer calls this.
-    #[cold]
-    pub(crate) fn take_back(&self) {
-        self.add(u64::MAX);
-    }
-
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         // Ordering: Acquire, pairs with `add`.
@@ -34,14 +26,8 @@ impl Counter {
     }
 }
 
-impl fmt::Debug for Counter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().fmt(f)
-    }
-}
-
 /// What a lane's owner has done. Written by the lane's owner.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) scheduled: Counter,
     pub(crate) cancelled: Counter,
@@ -62,7 +48,7 @@ impl Tally {
 }
 
 /// What the advancer has done. Written by the advancer.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct AdvancerTally {
     pub(crate) fired: Counter,
     pub(crate) recurred: Counter,

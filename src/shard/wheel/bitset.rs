@@ -6,37 +6,37 @@ const WORD: usize = u64::BITS as usize;
 /// A set of numbers below 64 x the number of words.
 ///
 /// Invariant: a bit of `summary` is set exactly if its word is not zero.
-pub(in crate::shard) struct Bitmap {
+pub(crate) struct Bitmap {
     words: Box<[u64]>,
     summary: Box<[u64]>,
 }
 
 impl Bitmap {
     /// Makes an empty set with room for 64 x `words` numbers.
-    pub(in crate::shard) fn new(words: usize) -> Self {
+    pub(crate) fn new(words: usize) -> Self {
         Self { words: vec![0; words].into(), summary: vec![0; words.div_ceil(WORD)].into() }
     }
 
     /// The number of words.
     #[inline]
-    pub(in crate::shard) fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.words.len()
     }
 
     #[inline]
-    pub(in crate::shard) fn contains(&self, number: usize) -> bool {
+    pub(crate) fn contains(&self, number: usize) -> bool {
         (self.words[number / WORD] >> (number % WORD)) & 1 == 1
     }
 
     #[inline]
-    pub(in crate::shard) fn insert(&mut self, number: usize) {
+    pub(crate) fn insert(&mut self, number: usize) {
         let word = number / WORD;
         self.words[word] |= 1 << (number % WORD);
         self.summary[word / WORD] |= 1 << (word % WORD);
     }
 
     #[inline]
-    pub(in crate::shard) fn remove(&mut self, number: usize) {
+    pub(crate) fn remove(&mut self, number: usize) {
         let word = number / WORD;
         self.words[word] &= !(1 << (number % WORD));
         if self.words[word] == 0 {
@@ -46,14 +46,14 @@ impl Bitmap {
 
     /// Removes all numbers of a word and returns them as bits.
     #[inline]
-    pub(in crate::shard) fn take_word(&mut self, word: usize) -> u64 {
+    pub(crate) fn take_word(&mut self, word: usize) -> u64 {
         self.summary[word / WORD] &= !(1 << (word % WORD));
         std::mem::take(&mut self.words[word])
     }
 
     /// The first number in the set at or after `from`.
     #[inline]
-    pub(in crate::shard) fn first_from(&self, from: usize) -> Option<usize> {
+    pub(crate) fn first_from(&self, from: usize) -> Option<usize> {
         let word = from / WORD;
         let bits = self.words.get(word)? & (u64::MAX << (from % WORD));
         if bits != 0 {
@@ -65,7 +65,7 @@ impl Bitmap {
 
     /// The first word at or after `from` that is not empty.
     #[inline]
-    pub(in crate::shard) fn word_from(&self, from: usize) -> Option<usize> {
+    pub(crate) fn word_from(&self, from: usize) -> Option<usize> {
         let mut at = from / WORD;
         let mut bits = self.summary.get(at)? & (u64::MAX << (from % WORD));
         while bits == 0 {
@@ -75,7 +75,7 @@ impl Bitmap {
         Some(at * WORD + bits.trailing_zeros() as usize)
     }
 
-    pub(in crate::shard) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.word_from(0).is_none()
     }
 }
@@ -83,7 +83,7 @@ impl Bitmap {
 /// Finds the first set bit at or after `from` in a ring of `words` words of 64 bits, a power of
 /// two, which `load` reads. Looks at the word of `from` and at the `steps` words after it.
 #[inline]
-pub(in crate::shard) fn next_set(
+pub(crate) fn next_set(
     words: usize,
     from: usize,
     steps: usize,

@@ -33,7 +33,7 @@ use buckets::Buckets;
 
 /// A private wheel for each level. A wheel is made when it is first needed, and dropped when it has
 /// been idle.
-pub(in crate::shard) struct PrivateWheels {
+pub(crate) struct PrivateWheels {
     levels: Box<[Option<PrivateWheel>]>,
     /// No bucket that holds a node expires before this tick.
     none_before: Tick,
@@ -41,7 +41,7 @@ pub(in crate::shard) struct PrivateWheels {
     height: usize,
 }
 
-pub(in crate::shard) struct PrivateWheel {
+pub(crate) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
     /// walk in turn. An empty list is `NIL`.
     buckets: Buckets,
@@ -52,29 +52,23 @@ pub(in crate::shard) struct PrivateWheel {
 }
 
 impl PrivateWheels {
-    pub(in crate::shard) fn new(levels: usize) -> Self {
+    pub(crate) fn new(levels: usize) -> Self {
         Self { levels: (0..levels).map(|_| None).collect(), none_before: Tick::MAX, height: 0 }
     }
 
     /// No level from this one on has ever had a wheel.
-    pub(in crate::shard) fn height(&self) -> usize {
+    pub(crate) fn height(&self) -> usize {
         self.height
     }
 
-    pub(in crate::shard) fn level(&self, level: usize) -> Option<&PrivateWheel> {
+    pub(crate) fn level(&self, level: usize) -> Option<&PrivateWheel> {
         self.levels[level].as_ref()
     }
 
     /// Links a chain of one stripe, from `first` to the node whose link is `last`, in front of its
     /// list.
     #[inline]
-    pub(in crate::shard) fn splice(
-        &mut self,
-        geometry: Geometry,
-        slot: Slot,
-        first: NodeId,
-        last: &AtomicU32,
-    ) {
+    pub(crate) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) {
         self.wheel_or_new(geometry, slot).splice(geometry.private_index(slot), first, last);
     }
 
@@ -89,7 +83,7 @@ impl PrivateWheels {
     /// Takes a bucket's lists and clears its bit. `take` gets the stripe and the first node of each
     /// list that is not empty.
     #[inline]
-    pub(in crate::shard) fn take(&mut self, level: usize, index: usize, take: impl FnMut(usize, NodeId)) {
+    pub(crate) fn take(&mut self, level: usize, index: usize, take: impl FnMut(usize, NodeId)) {
         if let Some(wheel) = &mut self.levels[level] {
             wheel.take(index, take);
         }
@@ -97,12 +91,7 @@ impl PrivateWheels {
 
     /// Puts lists into a bucket that is empty, for example because [`take`](Self::take) has emptied
     /// it.
-    pub(in crate::shard) fn put_lists_back(
-        &mut self,
-        geometry: Geometry,
-        slot: Slot,
-        lists: [NodeId; STRIPES],
-    ) {
+    pub(crate) fn put_lists_back(&mut self, geometry: Geometry, slot: Slot, lists: [NodeId; STRIPES]) {
         if lists == [NIL; STRIPES] {
             return;
         }
@@ -115,7 +104,7 @@ impl PrivateWheels {
     }
 
     /// Takes a bucket's lists and leaves its bit, because the sweep links the nodes again.
-    pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
+    pub(crate) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
         let Some(wheel) = &mut self.levels[level] else { return [NIL; STRIPES] };
         wheel.set[index] = 0;
         match wheel.occupied.contains(index) {
@@ -125,7 +114,7 @@ impl PrivateWheels {
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
-    pub(in crate::shard) fn settle(&mut self, level: usize, index: usize) {
+    pub(crate) fn settle(&mut self, level: usize, index: usize) {
         if let Some(wheel) = &mut self.levels[level]
             && wheel.set[index] == 0
         {
@@ -135,26 +124,21 @@ impl PrivateWheels {
 
     /// Whether the bucket of a slot may hold a node.
     #[inline]
-    pub(in crate::shard) fn may_hold(&self, geometry: Geometry, slot: Slot) -> bool {
+    pub(crate) fn may_hold(&self, geometry: Geometry, slot: Slot) -> bool {
         let wheel = self.levels[slot.level].as_ref();
         wheel.is_some_and(|wheel| wheel.occupied.contains(geometry.private_index(slot)))
     }
 
     /// Whether a bucket that expires at or before `tick` may hold a node.
     #[inline]
-    pub(in crate::shard) fn may_hold_before(&self, tick: Tick) -> bool {
+    pub(crate) fn may_hold_before(&self, tick: Tick) -> bool {
         self.none_before <= tick
     }
 
     /// The earliest tick within `from..=to` at which a bucket that holds a node expires. O(1) if
     /// none does; otherwise as [`next_occupied`](Self::next_occupied).
     #[inline]
-    pub(in crate::shard) fn next_occupied_within(
-        &mut self,
-        geometry: Geometry,
-        from: Tick,
-        to: Tick,
-    ) -> Option<Tick> {
+    pub(crate) fn next_occupied_within(&mut self, geometry: Geometry, from: Tick, to: Tick) -> Option<Tick> {
         let known = self.none_before;
         if known > to {
             return None;
@@ -168,7 +152,7 @@ impl PrivateWheels {
     /// As [`next_occupied`](Self::next_occupied), and keeps the answer: after the last bucket that
     /// is due, an advance then sees at once that no other one is.
     #[inline]
-    pub(in crate::shard) fn find_next(&mut self, geometry: Geometry, from: Option<Tick>) -> Option<Tick> {
+    pub(crate) fn find_next(&mut self, geometry: Geometry, from: Option<Tick>) -> Option<Tick> {
         let next = from.and_then(|from| self.next_occupied(geometry, from));
         self.none_before = next.unwrap_or(Tick::MAX);
         next
@@ -177,7 +161,7 @@ impl PrivateWheels {
     /// The earliest tick, from `from` on, at which a bucket that holds a node expires. O(wheels x
     /// wheel size / 4096).
     #[inline]
-    pub(in crate::shard) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
+    pub(crate) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
         let finest = self.next_occupied_at(0, geometry, from);
         // No overflow bucket expires before the next tick that starts an overflow bucket.
         let is_first =
@@ -194,19 +178,14 @@ impl PrivateWheels {
 
     /// No bucket that holds a node expires before this tick; `None` if there is no such bucket.
     #[inline]
-    pub(in crate::shard) fn none_before(&self) -> Option<Tick> {
+    pub(crate) fn none_before(&self) -> Option<Tick> {
         let holds_any = || self.levels.iter().flatten().any(|wheel| !wheel.is_empty());
         Some(self.none_before).filter(|&tick| tick < Tick::MAX || holds_any())
     }
 
     /// As [`next_occupied`](Self::next_occupied), of one level.
     #[inline(always)]
-    pub(in crate::shard) fn next_occupied_at(
-        &self,
-        level: usize,
-        geometry: Geometry,
-        from: Tick,
-    ) -> Option<Tick> {
+    pub(crate) fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
         let wheel = self.level(level)?;
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
     }
@@ -219,7 +198,7 @@ impl PrivateWheel {
         Self { buckets: Buckets::new(size), set: vec![0; size].into(), occupied }
     }
 
-    pub(in crate::shard) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.set.len()
     }
 
@@ -255,12 +234,12 @@ impl PrivateWheel {
     /// Finds the first bucket that holds a node, from the bucket `from` on and with wrap-around.
     /// Returns its distance from `from`.
     #[inline]
-    pub(in crate::shard) fn next_occupied(&self, from: usize) -> Option<usize> {
+    pub(crate) fn next_occupied(&self, from: usize) -> Option<usize> {
         let found = self.occupied.first_from(from).or_else(|| self.occupied.first_from(0))?;
         Some(found.wrapping_sub(from) & (self.size() - 1))
     }
 
-    pub(in crate::shard) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.occupied.is_empty()
     }
 
@@ -270,7 +249,7 @@ impl PrivateWheel {
     ///
     /// If the bits of the lists are wrong.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
-    pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
+    pub(crate) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
         let lists = self.buckets.get(index);
         let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;
         assert!((0..STRIPES).all(|stripe| is_set(stripe) == (lists[stripe] != NIL)));

@@ -13,7 +13,7 @@ pub(crate) struct Freed(NodeId);
 impl Freed {
     /// A node that a test has taken.
     #[cfg(all(test, not(shardwheel_loom)))]
-    pub(in crate::shard::memory) fn of(id: NodeId) -> Self {
+    pub(crate) fn of(id: NodeId) -> Self {
         Self(id)
     }
 }
@@ -42,17 +42,17 @@ pub(crate) struct FreedNodes {
 }
 
 impl FreedNodes {
-    pub(in crate::shard::memory) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { segments: Vec::new(), count: 0, next: (0, 0) }
     }
 
-    pub(in crate::shard::memory) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Adds a node of a slab of `T`.
     #[inline]
-    pub(in crate::shard::memory) fn add<T>(&mut self, Freed(id): Freed) {
+    pub(crate) fn add<T>(&mut self, Freed(id): Freed) {
         let (segment, node) = (id as usize / Segment::<T>::NODES, id as usize % Segment::<T>::NODES);
         let nodes = match self.segments.get_mut(segment) {
             Some(nodes) if nodes.words() > 0 => nodes,
@@ -72,24 +72,24 @@ impl FreedNodes {
     }
 
     /// Frees the bitmap of a segment that has been given back.
-    pub(in crate::shard::memory) fn forget(&mut self, segment: usize) {
+    pub(crate) fn forget(&mut self, segment: usize) {
         if let Some(nodes) = self.segments.get_mut(segment) {
             *nodes = Bitmap::new(0);
         }
     }
 
     /// Lets [`take_word`](Self::take_word) begin with the first segment.
-    pub(in crate::shard::memory) fn rewind(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         self.next = (0, 0);
     }
 
     /// Whether [`take_word`](Self::take_word) has come to its end.
-    pub(in crate::shard::memory) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.next.0 >= self.segments.len()
     }
 
     /// Takes the nodes of the next word that has any, up to the last segment.
-    pub(in crate::shard::memory) fn take_word<T>(&mut self) -> Option<FreeWord> {
+    pub(crate) fn take_word<T>(&mut self) -> Option<FreeWord> {
         loop {
             let (segment, from) = self.next;
             let nodes = self.segments.get_mut(segment)?;
@@ -106,7 +106,7 @@ impl FreedNodes {
 
     /// The nodes; for invariant checks.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
-    pub(in crate::shard::memory) fn ids<T>(&self) -> impl Iterator<Item = NodeId> + '_ {
+    pub(crate) fn ids<T>(&self) -> impl Iterator<Item = NodeId> + '_ {
         let of = |(segment, nodes): (usize, &'_ Bitmap)| {
             let numbers: Vec<_> =
                 std::iter::successors(nodes.first_from(0), |&number| nodes.first_from(number + 1)).collect();

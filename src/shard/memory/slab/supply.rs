@@ -1,7 +1,5 @@
 //! Free nodes: where a producer finds some, where a segment is added, and how nodes come back.
 
-use std::io;
-
 use super::{FreeWord, Slab};
 use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
@@ -77,9 +75,8 @@ impl<T> Slab<T> {
     fn grow(&self) -> Result<(), ScheduleErrorKind> {
         let full = ScheduleErrorKind::Full { limit: Self::limit() };
         let index = (0..LIMITS.segments).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
-        let no_memory = |_: io::Error| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
-        let segment = fallible::boxed(Segment::new(index).map_err(no_memory)?);
-        let mut segment = segment.ok_or_else(|| no_memory(io::ErrorKind::OutOfMemory.into()))?;
+        let no_memory = ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
+        let mut segment = Segment::new(index).and_then(fallible::boxed).ok_or(no_memory)?;
         // After the memory request, so that a failed request uses up no era.
         // Ordering: Relaxed, only the number matters.
         segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +97,7 @@ impl<T> Slab<T> {
 
     /// Gives words of free nodes, in memory order, to all producers. Afterwards their segments may
     /// be empty.
-    pub(in crate::shard) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
+    pub(crate) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
         // The segment of the previous word. It is reopened once all its words are given.
         let mut to_open = None;
         for free in words.filter(|free| free.bits != 0) {

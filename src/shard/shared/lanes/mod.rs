@@ -27,7 +27,7 @@ mod thread_number;
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
-use std::ptr::null_mut;
+use std::ptr;
 use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
@@ -39,7 +39,7 @@ use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
 use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::stats::Tally;
-use crate::sync::plain::{AtomicBool, AtomicPtr, AtomicU64};
+use crate::sync::plain::{AtomicBool, AtomicPtr};
 use crate::sync::{Ordering, yield_now};
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
@@ -49,10 +49,10 @@ pub(crate) const UNREPORTED: u32 = (LIMITS.dead_per_report - 1) * NUMBERS as u32
 const PARTICIPANT_BYTES: usize = 4096;
 
 pub(crate) struct Lanes {
-    /// By the number of the thread. Null, or from `Box::into_raw`.
-    own: [AtomicPtr<Lane>; NUMBERS],
-    /// A bit for each of `own` that exists.
-    made: AtomicU64,
+    /// The lanes of threads.
+    own: List<Lane>,
+    /// These by the number of the thread; null until the thread has one.
+    by_number: [AtomicPtr<Lane>; NUMBERS],
     common: List<Lane>,
     epochs: Epochs,
     /// Whether threads may hold nodes. False in most models, which test nodes that are left in
@@ -113,7 +113,8 @@ impl Lane {
     fn new(is_own: bool, may_hold: bool, participant: Participant) -> Self {
         Self {
             is_own,
-            busy: AtomicBool::new(!is_own),
+            // The thread that makes it is in a call.
+            busy: AtomicBool::new(true),
             revoked: AtomicBool::new(false),
             dead_per_report: if is_own { LIMITS.dead_per_report } else { 1 },
             may_hold: is_own && may_hold,
@@ -190,13 +191,13 @@ impl Lanes {
     pub(crate) fn new() -> (Self, Reclaimer) {
         let (epochs, reclaimer) = Epochs::with_reclaimer();
         let lanes = Self {
-            own: [const { AtomicPtr::new(null_mut()) }; NUMBERS],
-            made: AtomicU64::new(0),
+            own: List::new(),
+            by_number: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS],
             common: List::new(),
             epochs,
             may_hold: AtomicBool::new(LIMITS.holds_nodes),
         };
-        drop(lanes.add_common());
+        drop(lanes.add(false));
         (lanes, reclaimer)
     }
 
@@ -213,23 +214,25 @@ impl Lanes {
 
     #[inline]
     fn own(&self, number: usize) -> Option<&Lane> {
-        // Ordering: Acquire, pairs with `add_own`.
-        let lane = self.own.get(number)?.load(Ordering::Acquire);
+        // Ordering: Relaxed, only the thread with the number uses it.
+        let lane = self.by_number.get(number)?.load(Ordering::Relaxed);
         // SAFETY: null, or a lane that lives as long as `self`.
         unsafe { lane.as_ref() }
     }
 
     #[cold]
     fn enter_slowly(&self, number: usize) -> Entered<'_> {
-        if number < NUMBERS
+        if let Some(place) = self.by_number.get(number)
             && self.own(number).is_none()
-            && let Some(entered) = self.add_own(number)
+            && let Some(entered) = self.add(true)
         {
+            // Ordering: Relaxed, see `own`.
+            place.store(ptr::from_ref(entered.lane).cast_mut(), Ordering::Relaxed);
             return entered;
         }
         loop {
             let free = self.common.iter().find_map(Lane::enter_common);
-            if let Some(entered) = free.or_else(|| self.add_common()) {
+            if let Some(entered) = free.or_else(|| self.add(false)) {
                 return entered;
             }
             // There is no memory.
@@ -237,25 +240,15 @@ impl Lanes {
         }
     }
 
-    /// Makes the lane of the thread with that number, which is the caller; `None` if there is no
-    /// memory.
-    fn add_own(&self, number: usize) -> Option<Entered<'_>> {
+    /// Makes a lane, which the caller has entered; `None` if there is no memory.
+    ///
+    /// The lane's first count comes after it is in the list, so an advancer that sees what the
+    /// thread has done finds the lane.
+    fn add(&self, is_own: bool) -> Option<Entered<'_>> {
         // Ordering: Relaxed, it was set before there were producers.
         let may_hold = self.may_hold.load(Ordering::Relaxed);
-        let lane = fallible::boxed(Lane::new(true, may_hold, self.participant()?))?;
-        // Ordering: Release, pairs with `own`. Only the thread with the number writes it.
-        self.own[number].store(Box::into_raw(lane), Ordering::Release);
-        // Ordering: Release, pairs with `iter`. The lane's first count comes after it, so an
-        // advancer that sees what the thread has done finds the lane.
-        self.made.fetch_or(1 << number, Ordering::Release);
-        self.own(number)?.enter()
-    }
-
-    /// Makes a common lane, which the caller has entered; `None` if there is no memory.
-    fn add_common(&self) -> Option<Entered<'_>> {
-        // Ordering: Relaxed, as in `add_own`.
-        let may_hold = self.may_hold.load(Ordering::Relaxed);
-        let lane = self.common.push(Lane::new(false, may_hold, self.participant()?))?;
+        let lanes = if is_own { &self.own } else { &self.common };
+        let lane = lanes.push(Lane::new(is_own, may_hold, self.participant()?))?;
         Some(Entered { lane, thread: PhantomData })
     }
 
@@ -272,33 +265,22 @@ impl Lanes {
             return;
         }
         // Ordering: Relaxed, the barrier orders it.
-        self.own_lanes().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
+        self.own.iter().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
         if hardware::membarrier() {
             // A lane that is made only now is not revoked: it is new, so it is left out.
             // Ordering: Relaxed, only the advancer writes it.
-            let revoked = self.own_lanes().filter(|lane| lane.revoked.load(Ordering::Relaxed));
+            let revoked = self.own.iter().filter(|lane| lane.revoked.load(Ordering::Relaxed));
             // SAFETY: the advancer's right is here, and the barrier has passed.
             revoked.filter_map(|lane| unsafe { lane.take_nodes() }).for_each(take_in);
         }
         // Ordering: Release, pairs with `enter`: the advancer has finished with `local`.
-        self.own_lanes().for_each(|lane| lane.revoked.store(false, Ordering::Release));
-    }
-
-    /// The lanes of threads.
-    fn own_lanes(&self) -> impl Iterator<Item = &Lane> {
-        // Ordering: Acquire, pairs with `add_own`.
-        let mut made = self.made.load(Ordering::Acquire);
-        std::iter::from_fn(move || {
-            let number = (made != 0).then(|| made.trailing_zeros())?;
-            made &= made - 1;
-            self.own(number as usize)
-        })
+        self.own.iter().for_each(|lane| lane.revoked.store(false, Ordering::Release));
     }
 
     /// All lanes, in no particular order.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
-        self.own_lanes().chain(self.common.iter())
+        self.own.iter().chain(self.common.iter())
     }
 
     /// Lets threads hold nodes in lanes made from now on, also in a model.
@@ -306,19 +288,6 @@ impl Lanes {
     pub(crate) fn let_hold(&self) {
         // Ordering: Relaxed, before there are producers.
         self.may_hold.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Lanes {
-    fn drop(&mut self) {
-        for lane in &self.own {
-            // Ordering: Relaxed, the last owner is here.
-            let lane = lane.swap(null_mut(), Ordering::Relaxed);
-            if !lane.is_null() {
-                // SAFETY: it came from `into_raw`, and each user borrows the lanes.
-                drop(unsafe { Box::from_raw(lane) });
-            }
-        }
     }
 }
 

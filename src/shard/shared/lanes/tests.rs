@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::*;
+use crate::sync::plain::AtomicU64;
 
 fn lanes() -> Lanes {
     Lanes::new().0
