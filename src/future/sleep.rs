@@ -49,7 +49,7 @@ use crate::timer::{Nanos, ShardHandle};
 ///
 /// O(1), lock-free: the first poll, a poll with another waker, a reset and a drop. None of them
 /// allocates, except where the shard grows, and usually when a thread uses the shard for the first
-/// time. A poll with the same waker reads one word.
+/// time. A poll with the same waker changes nothing.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
     pub(super) handle: H,

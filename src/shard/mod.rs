@@ -8,18 +8,21 @@
 //! | timer | a payload and a deadline, a tick |
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
 //! | key | names a node and a generation, so one timer for ever |
+//! | generation | the era of the node's segment and the node's version: never the same twice |
 //! | segment | an array of nodes, 2 MiB |
 //! | bucket | the lists of the nodes that are due within one span of ticks |
 //! | round | a bucket's revolution; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
 //! | cascade | nodes of an overflow bucket go to finer buckets; *early*, in shares, before the bucket expires |
-//! | inbox | a stack for nodes that come too late for their bucket |
+//! | lead | the time in which an overflow bucket is cascaded early |
+//! | inbox | a stack for nodes whose bucket is sealed, or takes none |
 //! | sealed | the last tick that is closed to producers' pushes |
 //! | flushed | the last tick whose bucket the advancer has taken |
 //! | lane | what one thread has to itself in a shard |
+//! | deferred | a node that the advancer leaves to its next advance, because a producer is at work in it |
 //! | held | a cancelled node that its thread uses again where it is linked |
-//! | dead | a cancelled node that nothing uses again until a flush or a *sweep* frees it |
+//! | dead | a cancelled node that nothing uses again until the advancer meets it, at the latest in a *sweep* |
 //! | advancer | the one consumer: moves the clock, fires, frees |
 //! | retired | memory out of reach, which readers that found it before may still read |
 //!
@@ -28,10 +31,13 @@
 //! A producer enters its lane, takes a node (the held one, or the next free one of the lane's
 //! word), writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's
 //! list, passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It
-//! wakes the advancer if the deadline is before the end of the advancer's sleep.
+//! wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
+//! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer sleeps
+//! with memory that is not needed.
 //!
 //! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps
-//! the lists whose bit is set, adds its private lists, and fires each node by one swap of the word.
+//! the lists whose bit is set, adds its private lists, and fires each node by a compare-and-swap of
+//! the word (by two in the shard of a `Timer`, whose timers may recur).
 //!
 //! A freed node's bit goes into a bitmap of the advancer's, and with up to 63 others back to its
 //! segment. A segment without nodes in use leaves the table, and goes back to the system when the
@@ -53,7 +59,9 @@
 //! | a node's `base` and payload | its owner |
 //! | bits and heads of the shared wheels | producers set and push, the advancer clears and swaps |
 //! | the clock's words, private wheels, the limit of dead nodes | the advancer |
-//! | free bits | producers take, the advancer gives |
+//! | free bits | producers take, and give back what a call leaves over; the advancer gives, and takes a segment whose bits are all set |
+//! | inbox, and the mark that a held node is in use again | producers push and set, the advancer takes and clears |
+//! | the reports of dead nodes | producers add, the advancer reads |
 //!
 //! # Where it is
 //!
@@ -67,8 +75,9 @@
 //! | [`memory`] | Its node is freed for the producers; empty segments go back to the system. |
 //!
 //! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`
-//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. A timer goes backwards only in a
-//! cascade: the advancer puts the nodes of an overflow bucket into finer buckets.
+//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. A timer goes backwards only where the
+//! advancer links its node anew (a cascade, the inbox, a sweep, a timer that recurs), and where a
+//! producer moves it.
 
 pub(crate) mod advancer;
 mod key;

@@ -172,8 +172,8 @@ impl<T> Advancer<T> {
     /// In addition, an advance does a bounded share of the background work:
     ///
     /// - It takes timers out of the next bucket of each overflow wheel. For each tick that the
-    ///   clock has moved by, these are 64, and up to 1.6 times what is pending, divided by the
-    ///   wheel size. If the clock has left ticks out, they are more.
+    ///   clock has moved by, these are 64, and 1.25 times what is pending, divided by the ticks of
+    ///   the bucket. If the clock has left ticks out, they are more.
     /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
     ///   nodes freed since the last advance.
     /// - It gives at most one segment back to the system. A shard's first segment

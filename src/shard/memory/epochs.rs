@@ -6,7 +6,7 @@
 //! memory away: it makes the memory unreachable, and [defers](Participant::defer) the rest until
 //! every participant that was pinned then has unpinned.
 //!
-//! Each shard has its own epochs. Each thread slot is a participant, and so is the advancer. So a
+//! Each shard has its own epochs. Each lane is a participant, and so is the advancer. So a
 //! pinned participant delays no other shard, a producer that advances the epoch looks only at the
 //! few participants of its shard, and a producer reaches its participant in one step. Two producers
 //! on two shards share nothing.

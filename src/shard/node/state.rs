@@ -55,7 +55,7 @@
 //! outcome once: promise 2 on the `proof` page.
 //!
 //! The advancer waits for no producer. `Cancelling` lasts for a part of one producer's call. An
-//! advancer that meets such a node sets the node aside until its next advance.
+//! advancer that meets such a node defers the node to its next advance.
 //! `Held` may last for any time: once the tick has come for which such a node is linked, the
 //! advancer sets the node aside until a producer says that it is in use again (see
 //! [`protocol`](crate::shard::shared::protocol)). A `Running` or `Stopped` node is in no list, and
@@ -88,7 +88,7 @@
 //!
 //! - `take`, `take_out` and `exchange` (cancel, stop, move) read it after they have won
 //!   the word, while no thread writes it.
-//! - `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
+//! - `displace`, `fire`, `run` and `free_cancelled` belong to the advancer, which alone arms
 //!   timers anew, and not between its look and its swap.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
 //!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).

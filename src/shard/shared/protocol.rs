@@ -19,8 +19,8 @@
 //!    step 5. Otherwise it computes the slot, within one revolution after `flushed` at each level;
 //! 2. sets the occupancy bit of the list, and raises the wheel's `last` to the bucket's number;
 //! 3. passes a SeqCst fence;
-//! 4. loads `sealed`. If the slot expires later, and the wheel is not closed, it pushes. A push
-//!    fails if the list has been flushed past the slot's round;
+//! 4. loads `sealed`. If the slot expires later, it pushes. A push fails if the list has been
+//!    flushed past the slot's round;
 //! 5. if it did not push, it puts the node on the *inbox*, a stack that each advance empties.
 //!
 //! The first load of `sealed` is a hint: without it, the producer would set a bit in step 2 that no

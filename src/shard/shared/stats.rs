@@ -107,7 +107,7 @@ pub struct ShardStats {
     pub nodes: usize,
     /// Nodes for which memory is mapped.
     pub node_capacity: usize,
-    /// Wheels that producers can add to: the finest wheel, and the overflow wheels that are in use
-    /// or kept for later timers.
+    /// Wheels that producers can add to: the finest wheel, and the overflow wheels that a timer has
+    /// needed so far.
     pub wheels: usize,
 }

@@ -137,7 +137,7 @@ impl Wheel {
     }
 
     /// Pushes a node, whose link is `next`. False if the list does not accept the round: it has
-    /// been flushed past that round, holds nodes of another round, or is shut.
+    /// been flushed past that round, or holds nodes of another round.
     ///
     /// Lock-free: a failed compare-and-swap means that another push, a flush or a detach has
     /// succeeded.

@@ -5,8 +5,8 @@
 //! node that the advancer moves (in a cascade, an early cascade or a sweep, or out of the inbox)
 //! goes to a private wheel, in plain memory: no compare-and-swap, no round, no fence. A flush takes
 //! both halves of a bucket that expires. So only producers push to the shared lists, and only the
-//! advancer takes from them. A timer that came down from an overflow wheel costs one more atomic
-//! read-modify-write, the fire. A timer with an extension costs two: it is also marked as
+//! advancer takes from them. A timer that came down from an overflow wheel costs no further atomic
+//! read-modify-write before the fire. A timer with an extension costs one: it is marked as
 //! displaced.
 //!
 //! A private wheel has twice as many buckets as a shared wheel. So all that the next overflow
@@ -31,8 +31,7 @@ use crate::tick::Tick;
 
 use buckets::Buckets;
 
-/// A private wheel for each level. A wheel is made when it is first needed, and dropped when it has
-/// been idle.
+/// A private wheel for each level. A wheel is made when it is first needed, and stays.
 pub(crate) struct PrivateWheels {
     levels: Box<[Option<PrivateWheel>]>,
     /// No bucket that holds a node expires before this tick.

@@ -1,8 +1,12 @@
 //! The threads that visit a timer's shards.
 //!
 //! A *pool* has shards, and as many threads, its *drivers*. By default a timer has one pool; with
-//! [`Drivers::OnePerShard`] it has a pool for each shard. Each shard has a *worker*, which lies in
-//! the pool unless a thread is at work with it.
+//! [`Drivers::OnePerShard`], or pinned to cores, it has a pool for each shard. Each shard has a
+//! *worker*, which lies in the pool unless a thread is at work with it. A pool that a manual clock
+//! or a [`Driver`](super::Driver) visits has no threads.
+//!
+//! What wakes a driver: the shard's waker is a [`ShardWaker`], which [requests](Notifier::request)
+//! a visit and notifies the [`Parker`] of the driver that has to come.
 //!
 //! - The *leader* sleeps until the first of the shards is due, visits one shard after the other,
 //!   and sleeps again. So a timer whose work is small wakes one thread a tick, however many shards

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_is_not_lost_where_its_token_is_eaten() {
+    fn a_notification_is_not_lost_where_its_token_is_eaten() {
         let parker = Parker::new();
         parker.set_thread();
         parker.clear();
