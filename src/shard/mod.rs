@@ -32,8 +32,8 @@
 //! word), writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's
 //! list, passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It
 //! wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
-//! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer sleeps
-//! with memory that is not needed.
+//! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer
+//! sleeps with memory that is not needed.
 //!
 //! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps
 //! the lists whose bit is set, adds its private lists, and fires each node by a compare-and-swap of

@@ -5,9 +5,10 @@
 //! it ends. So threads are spread evenly whatever their cores and their numbers are.
 //!
 //! The thread finds its shard in a thread local (`PLACES`), which caches the shard of the timer
-//! that it used last, and the shard that it visits: a callback schedules there. Behind that lies the list of all places that the thread has taken (`TAKEN`),
-//! which also counts it as a user of its shards. Timers with another [`Placement`] choose a shard
-//! for each timer that is scheduled, or for several of them, and count no users.
+//! that it used last, and the shard that it visits: a callback schedules there. Behind that lies
+//! the list of all places that the thread has taken (`TAKEN`), which also counts it as a user of
+//! its shards. Timers with another [`Placement`] choose a shard for each timer that is scheduled,
+//! or for several of them, and count no users.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

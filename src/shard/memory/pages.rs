@@ -29,8 +29,8 @@ struct Pages {
 }
 
 impl Pages {
-    /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`. `None` if there is
-    /// no memory.
+    /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`. `None` if there
+    /// is no memory.
     fn new(bytes: usize, align: usize, is_huge: bool) -> Option<(Self, *mut u8)> {
         let align = align.max(imp::wanted_align(is_huge));
         let slack = if align > imp::SURE_ALIGN { align } else { 0 };

@@ -6,7 +6,8 @@
 //! 64 nodes. No node's memory is touched on the way. A freed node needs no grace period: every
 //! access of a thread to a node that it does not own ends in a swap of the node's word, or in
 //! a load of it, which shows that the word's version has gone and never comes again (see
-//! [`state`](crate::shard::node::state)); what it has read before is then of no account. Only a segment's memory needs one.
+//! [`state`](crate::shard::node::state)); what it has read before is then of no account. Only a
+//! segment's memory needs one.
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
