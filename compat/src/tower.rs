@@ -168,12 +168,17 @@ where
 
     /// Polls the response before the time limit: one that is ready in time never times out.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        if let Poll::Ready(response) = this.response.poll(context) {
+        let mut this = self.project();
+        if let Poll::Ready(response) = this.response.as_mut().poll(context) {
             return Poll::Ready(response.map_err(Into::into));
         }
         ready!(Pin::new(this.sleep).poll(context));
-        Poll::Ready(Err(Box::new(Elapsed { limit: *this.limit })))
+        // A response that is ready may have been pending for a moment, so that its task returns to
+        // its executor now and then: as every 128th sleep that is over.
+        match this.response.poll(context) {
+            Poll::Ready(response) => Poll::Ready(response.map_err(Into::into)),
+            Poll::Pending => Poll::Ready(Err(Box::new(Elapsed { limit: *this.limit }))),
+        }
     }
 }
 

@@ -85,6 +85,20 @@ fn an_error_of_the_service_stays_what_it_is() {
     });
 }
 
+/// Every 128th sleep that is over is pending for a moment, so that its task gives way to others.
+#[test]
+fn a_response_that_gives_way_to_others_does_not_time_out() {
+    run(async {
+        for _ in 0..1_000 {
+            let answers = service_fn(|()| async {
+                shardwheel::sleep(Duration::ZERO).await;
+                Ok::<_, BoxError>(5)
+            });
+            assert_eq!(Timeout::new(answers, Duration::from_nanos(1)).oneshot(()).await.unwrap(), 5);
+        }
+    });
+}
+
 #[test]
 fn a_response_that_is_ready_is_returned_however_short_the_limit_is() {
     run(async {

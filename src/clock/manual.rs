@@ -77,6 +77,9 @@ struct Seat {
     driven: Vec<Weak<dyn Driven>>,
 }
 
+/// The clock goes no further, counted from its start: 584 years.
+const END: Duration = Duration::from_nanos(u64::MAX);
+
 impl ManualClock {
     /// Creates a clock that stands at the present moment.
     #[must_use]
@@ -162,7 +165,8 @@ impl ManualClock {
     /// The next expiration, since the start.
     pub(super) fn next_expiration(&self) -> Option<Duration> {
         let next = self.driven().iter().filter_map(|driven| driven.next_expiration()).min()?;
-        Some(next.saturating_duration_since(self.shared.start))
+        // What comes after the clock's end never comes.
+        Some(next.saturating_duration_since(self.shared.start)).filter(|&next| next <= END)
     }
 
     fn run_due(&self) {

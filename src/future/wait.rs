@@ -18,7 +18,7 @@
 //!   polls again, and that poll registers for the new deadline.
 //!
 //! A deadline that has passed needs no timer: the first poll reads the clock, and so does a reset
-//! to an earlier time. The shard's own clock cannot answer, because an idle shard does not move it.
+//! of a sleep that waits. The shard's own clock cannot answer, because an idle shard does not move it.
 //! A sleep that is reset to the past keeps its timer ([`State::Overdue`]), which wakes the task,
 //! and its next poll takes the timer out. So `is_elapsed` never returns to false, unless a user's
 //! clock is set back.
@@ -107,13 +107,8 @@ impl Wait {
     }
 
     pub(super) fn reset(&mut self, handle: &ShardHandle, deadline: Nanos) {
-        // Comes first: a user's clock may panic. A later deadline needs no look at the clock if the
-        // sleep was pending until now.
-        let looks = match self.state {
-            State::Waiting { .. } => deadline < self.deadline,
-            State::Overdue { .. } => true,
-            State::Idle | State::Done(_) => false,
-        };
+        // Comes first: a user's clock may panic.
+        let looks = matches!(self.state, State::Waiting { .. } | State::Overdue { .. });
         let is_overdue = looks && self.has_passed(handle, deadline);
         self.deadline = deadline;
         self.state = match self.state {

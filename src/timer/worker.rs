@@ -290,8 +290,11 @@ impl Worker {
 
     /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.
     pub(crate) fn pace_to(&mut self, due: Nanos) -> Option<Duration> {
-        if due <= self.turned_at || due == NEVER || !self.handle.time.is_users() {
+        if due == NEVER || !self.handle.time.is_users() {
             return None;
+        }
+        if due <= self.turned_at {
+            return Some(Duration::ZERO);
         }
         let now = self.present()?;
         Some(self.pace.begin_sleep(now, due, self.handle.time.tick()))

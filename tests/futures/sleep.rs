@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use shardwheel::Timer;
 
 use crate::support::{
-    Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, secs, threads, until,
 };
 
 /// A sleep is pending until its tick, is woken once there, and is then ready at every poll.
@@ -112,6 +112,22 @@ fn is_elapsed_never_goes_back_to_false() {
     assert!(sleep.is_elapsed());
     assert_eq!(ready(&mut sleep), Ok(()));
     assert!(sleep.is_elapsed());
+    is_balanced(&timer);
+}
+
+/// A tick is long, so the sleep's timer is pending although both deadlines have passed. Promise 1.
+#[test]
+fn a_reset_to_the_past_is_ready_before_the_tick_ends() {
+    let (timer, clock) = by_hand(Timer::builder().tick(secs(1)));
+    let start = timer.now();
+    let mut sleeps = [400, 500, 800].map(|deadline| (timer.sleep_until(start + ms(500)), deadline));
+    sleeps.iter_mut().for_each(|(sleep, _)| is_pending(sleep, Waker::noop()));
+    clock.advance(ms(900));
+    for (sleep, deadline) in &mut sleeps {
+        sleep.reset(start + ms(*deadline));
+        assert!(sleep.is_elapsed(), "{deadline} ms");
+        assert_eq!(ready(sleep), Ok(()), "{deadline} ms");
+    }
     is_balanced(&timer);
 }
 

@@ -5,6 +5,7 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
 
@@ -50,6 +51,25 @@ fn all_timers_of_the_clock_take_part() {
     let both = futures::future::join(timers[0].sleep(ms(95)), timers[1].sleep(ms(42)));
     assert_eq!(clock.run_until_stalled(both), Some((Ok(()), Ok(()))));
     assert_eq!((clock.elapsed(), count.get()), (ms(95), 9));
+}
+
+/// The clock has an end, which a timer that was made later can name a time after. Promise 4.
+#[test]
+fn what_is_due_after_the_end_of_the_clock_never_comes() {
+    let clock = ManualClock::new();
+    clock.advance(secs(1));
+    let timer = Timer::builder().clock(clock.clone()).build().expect("valid settings");
+    let end = Duration::from_nanos(u64::MAX);
+    let far = end - ms(500);
+    timer.schedule_after(far, || panic!("it never comes")).expect("the timer is open");
+    assert_eq!(clock.run_until_stalled(timer.sleep(far)), None);
+    assert_eq!(clock.next_deadline(), None);
+    clock.advance(Duration::MAX);
+    assert_eq!(clock.elapsed(), end);
+    timer.schedule_after(ms(500), || panic!("it never comes")).expect("the timer is open");
+    clock.advance(secs(1));
+    clock.jump(secs(1));
+    assert_eq!((clock.elapsed(), timer.stats().fired), (end, 0));
 }
 
 #[test]

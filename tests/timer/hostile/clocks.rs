@@ -128,6 +128,29 @@ fn scheduling_at_the_end_of_time_does_not_overflow() {
     });
 }
 
+/// A shard with more due than one turn runs goes on at once, although its clock is ahead of the
+/// system's, by which its thread sleeps. Promise 1.
+#[test]
+fn a_shard_that_is_behind_goes_on_by_a_clock_that_is_ahead() {
+    watched(|| {
+        let clock = Set::default();
+        let timer =
+            Timer::builder().shards(1).clock(clock.clone()).build().expect("settings within their limits");
+        clock.to(HOUR, &timer);
+        let (count, repeated) = (Count::default(), Count::default());
+        for _ in 0..5_000 {
+            let count = count.clone();
+            after(&timer, ms(20), move || count.one());
+        }
+        until("all have fired", || count.get() == 5_000);
+
+        let counted = repeated.clone();
+        timer.schedule_every(ms(100), move || counted.one()).expect("the timer is open");
+        clock.to(2 * HOUR, &timer);
+        until("an hour is made up for", || repeated.get() >= 36_000);
+    });
+}
+
 /// A clock that is `times` as fast as the system's.
 struct Fast {
     start: Instant,
