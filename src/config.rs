@@ -12,8 +12,8 @@ use crate::tick::Tick;
 pub(crate) struct Limits {
     /// Levels of a hierarchy, at most: as many as wheels of two buckets have.
     pub(crate) levels: usize,
-    /// Lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache misses in
-    /// flight: about as many as it takes to wait for none of them.
+    /// Lists in a bucket, of either wheel. The advancer walks them in turn, which keeps 16 cache
+    /// misses in flight: about as many as it takes to wait for none of them.
     pub(crate) stripes: usize,
     /// Producers raise `Wheel::last` by this many buckets at a time: seldom, where each timer is
     /// due later than the one before. A power of two.

@@ -27,6 +27,9 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("shardwheel needs atomic operations on 64 bits, which this target does not have");
 
+// `shard` is the wheel without threads. `timer` runs shards, `clock` is its time, `future` and
+// `delay_queue` are built on it. All use `config`, `error`, `fallible` (memory that may be
+// refused), `unwind` and `shield` (panics of user code), `hardware`, and `sync` (the atomics).
 #[cfg(feature = "timer")]
 mod clock;
 mod config;

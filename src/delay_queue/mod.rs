@@ -2,7 +2,8 @@
 //! of it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
-//! key stays the same, and `waiters.rs` how consumers are woken.
+//! key stays the same, `receiver.rs` how values are taken out, and `waiters.rs` how consumers are
+//! woken.
 
 mod entry;
 mod keys;

@@ -18,10 +18,10 @@
 //!   polls again, and that poll registers for the new deadline.
 //!
 //! A deadline that has passed needs no timer: the first poll reads the clock, and so does a reset
-//! of a sleep that waits. The shard's own clock cannot answer, because an idle shard does not move it.
-//! A sleep that is reset to the past keeps its timer ([`State::Overdue`]), which wakes the task,
-//! and its next poll takes the timer out. So `is_elapsed` never returns to false, unless a user's
-//! clock is set back.
+//! of a sleep that waits. The shard's own clock cannot answer, because an idle shard does not move
+//! it. A sleep that is reset to the past keeps its timer ([`State::Overdue`]), which wakes the
+//! task, and its next poll takes the timer out. So `is_elapsed` never returns to false, unless a
+//! user's clock is set back.
 //!
 //! The usual alternative is an `AtomicWaker` that the sleep and the timer share. It must outlive
 //! both, so it needs an allocation for each sleep, or a pool beside the slab. With an

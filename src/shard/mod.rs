@@ -9,7 +9,7 @@
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
 //! | key | names a node and a generation, so one timer for ever |
 //! | generation | the era of the node's segment and the node's version: never the same twice |
-//! | segment | an array of nodes, 2 MiB |
+//! | segment | an array of nodes, 2 MiB at most where a node is not large |
 //! | bucket | the lists of the nodes that are due within one span of ticks |
 //! | round | a bucket's revolution; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
@@ -22,15 +22,17 @@
 //! | lane | what one thread has to itself in a shard |
 //! | deferred | a node that the advancer leaves to its next advance, because a producer is at work in it |
 //! | held | a cancelled node that its thread uses again where it is linked |
-//! | dead | a cancelled node that nothing uses again until the advancer meets it, at the latest in a *sweep* |
+//! | dead | a cancelled node that is still linked, a held one included; the advancer frees the others when it meets them, at the latest in a *sweep* |
 //! | advancer | the one consumer: moves the clock, fires, frees |
-//! | retired | memory out of reach, which readers that found it before may still read |
+//! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
 //!
 //! # The path of a timer
 //!
-//! A producer enters its lane, takes a node (the held one, or the next free one of the lane's
-//! word), writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's
-//! list, passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It
+//! A producer enters its lane, takes the next free node of the lane's word, writes `base` and
+//! payload, and stores the word *pending*. It sets the bit of the bucket's list, passes a fence,
+//! loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. If the lane holds a node
+//! that is linked for no later tick, the producer takes that one, where it is: it writes the
+//! payload and the word, and passes the fence. It
 //! wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
 //! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer
 //! sleeps with memory that is not needed.
@@ -58,9 +60,9 @@
 //! | a node's word | any thread, by compare-and-swap; its owner, by a store |
 //! | a node's `base` and payload | its owner |
 //! | bits and heads of the shared wheels | producers set and push, the advancer clears and swaps |
-//! | the clock's words, private wheels, the limit of dead nodes | the advancer |
+//! | the clock's words, private wheels, the limit of dead nodes | the advancer (a canceller clears the mark that lets a cancel wake it) |
 //! | free bits | producers take, and give back what a call leaves over; the advancer gives, and takes a segment whose bits are all set |
-//! | inbox, and the mark that a held node is in use again | producers push and set, the advancer takes and clears |
+//! | inbox; the marks that a held node is in use again, and that a sweep is asked for | producers push and set, the advancer takes and clears, and sets the marks too |
 //! | the reports of dead nodes | producers add, the advancer reads |
 //!
 //! # Where it is

@@ -6,6 +6,10 @@
 //! advancer, until a shutdown takes it. While user code runs, the advancer lies in a slot, where a
 //! shutdown may take it.
 //!
+//! A timer's way down: [`Timer`], [`ShardHandle`], [`Scheduler`](crate::Scheduler). Its way back: a
+//! driver's thread, its pool, the shard's worker, the [`Advancer`](crate::Advancer), and the handle
+//! again, which runs it under its guard.
+//!
 //! Invariants: a callback never runs early, and user code runs while no lock is held and no epoch
 //! is pinned.
 //!

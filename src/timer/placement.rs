@@ -2,7 +2,8 @@
 //!
 //! A thread gets a shard of a timer at its first use of the timer: of the shards that the fewest
 //! living threads have got, the one that its core or its turn points to. It keeps that shard until
-//! it ends. So threads are spread evenly whatever their cores and their numbers are.
+//! it ends. So threads are spread evenly whatever their cores and their numbers are. Only a thread
+//! that is pinned to the core of a shard's thread has that shard, and is not counted.
 //!
 //! The thread finds its shard in a thread local (`PLACES`), which caches the shard of the timer
 //! that it used last, and the shard that it visits: a callback schedules there. Behind that lies

@@ -10,12 +10,12 @@
 //! # The share of a tick
 //!
 //! A bucket's nodes are not counted, but no bucket holds more than what is pending in the shard. So
-//! an advance places, for each tick of the lead by which the clock has moved, 1.25 times what is
-//! pending, divided by the lead. A bucket with all that is pending is then empty after four fifths
-//! of its lead. The last fifth serves clocks that do not move at each tick, and timers that are
-//! scheduled meanwhile. A bucket that is not emptied in time, because the clock jumps or nothing
-//! makes the advancer move it, is cascaded when it expires. So is each bucket while no more than
-//! `LIMITS.few_pending` timers are pending.
+//! an advance places, for each tick of the lead by which the clock has moved, 64 nodes and 1.25
+//! times what is pending, divided by the lead. A bucket with all that is pending is then empty
+//! after four fifths of its lead. The last fifth serves clocks that do not move at each tick, and
+//! timers that are scheduled meanwhile. A bucket that is not emptied in time, because the clock
+//! jumps or nothing makes the advancer move it, is cascaded when it expires. So is each bucket
+//! while no more than `LIMITS.few_pending` timers are pending.
 //!
 //! # Lists
 //!
@@ -47,8 +47,8 @@ impl<T> Advancer<T> {
     }
 
     /// Places a share of the next bucket of each overflow wheel, finer wheels first: for each tick
-    /// by which the clock has moved, 1.25 times what is pending, divided by the ticks of the
-    /// bucket.
+    /// by which the clock has moved, 64 and 1.25 times what is pending, divided by the ticks of
+    /// the bucket.
     #[inline(never)]
     fn cascade_each_level_early(&mut self) {
         let last = std::mem::replace(&mut self.upkeep.last_cascade, self.now);

@@ -15,7 +15,7 @@
 //!
 //! [`excess`] decides which memory goes back, and when. The system takes as long for the 512 pages
 //! of a segment as the advancer for firing a thousand timers. So no advance gives back more than
-//! one part of a segment ([`Nodes::give_part`]).
+//! one segment, or one part of a segment of ordinary pages ([`Nodes::give_part`]).
 //!
 //! Only the advancer uses a recycler.
 

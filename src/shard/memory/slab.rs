@@ -20,7 +20,7 @@
 //! | right | to | who has it |
 //! |---|---|---|
 //! | [`FreeWord`] | free nodes of one word | a lane; the advancer, on the way to the free bits |
-//! | [`OwnedNode`] | a node without a payload | a producer, within a call |
+//! | [`OwnedNode`] | a node without a payload | a producer within a call; the advancer, which takes what lanes keep |
 //! | [`Held`] | the same, without a borrow | a lane |
 //! | [`Freed`] | a free node that is in no list | the advancer |
 

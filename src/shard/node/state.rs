@@ -86,10 +86,12 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `take`, `take_out` and `exchange` (cancel, stop, move) read it after they have won
-//!   the word, while no thread writes it.
-//! - `displace`, `fire`, `run` and `free_cancelled` belong to the advancer, which alone arms
-//!   timers anew, and not between its look and its swap.
+//! - `exchange` reads it after it has won the word, and so does whoever holds a cancelled node
+//!   (`linked_for`, `can_be_armed`, `arm_held`): no other thread writes it then.
+//! - The advancer reads it (`pending`, `deadline`), which alone arms timers anew, and not between
+//!   its look and its swap.
+//! - `deadline_of` swaps the word after it has read `base`. Of a timer that recurs, its answer is
+//!   the deadline of an occurrence that was pending during the call.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
 //!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
 

@@ -8,6 +8,9 @@
 //! Who writes what: a producer writes its own lane, nodes that it owns, the word of any node by
 //! compare-and-swap, the shared wheels and the inbox (see
 //! [`protocol`](crate::shard::shared::protocol)).
+//!
+//! Here are schedule and cancel. `acquire` finds a node; `relocate` moves a timer to another one;
+//! `by_key` has what else a key is good for; `batch` cancels many.
 
 mod acquire;
 mod batch;

@@ -77,8 +77,8 @@ impl<T> Scheduler<T> {
         vacant.cancelled();
         drop(stay);
         self.return_spare_nodes(lane, local);
-        let owes_request = self.note_dead(lane, local);
-        Some((moved, must_wake || owes_request))
+        let wakes_for_dead = self.note_dead(lane, local);
+        Some((moved, must_wake || wakes_for_dead))
     }
 
     /// Puts the payload back if the shard is closed: it is for the final walk.

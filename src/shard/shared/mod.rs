@@ -62,6 +62,7 @@ pub(crate) struct Shared<T> {
     pub(crate) tally: CachePadded<AdvancerTally>,
     /// For models: stands for the counters on which a decision depends.
     pub(crate) counting: Trace,
+    /// Producers push to it, the advancer takes all.
     inbox: CachePadded<AtomicU32>,
     /// Whether a held node that the advancer has set aside may have been used (see `protocol`). Set
     /// by producers and the advancer, cleared by the advancer.
@@ -69,7 +70,7 @@ pub(crate) struct Shared<T> {
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
-    /// By the level.
+    /// By the level. Made by producers.
     wheels: Slots<Wheel, { LIMITS.levels }>,
 }
 

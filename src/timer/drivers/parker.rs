@@ -54,7 +54,7 @@ impl Parker {
 
     /// Makes the calling thread the one that waits.
     pub(crate) fn set_thread(&self) {
-        // Called once for each parker, so `set` succeeds.
+        // A parker is one thread's: if `set` fails, the thread has called this before.
         let _ = self.thread.set(thread::current());
     }
 
