@@ -68,12 +68,14 @@ impl Desk {
         match parser.parse(buffer, self.trusts(slot)) {
             Ok(complete) => {
                 let len = complete?;
+                self.sessions[slot].begin();
                 self.dispatch(slot, &parser.request(buffer));
                 Some(len)
             }
             Err(violation) => {
                 self.stats.add(Figure::ProtocolErrors, 1);
                 let session = &mut self.sessions[slot];
+                session.begin();
                 session.reply(|reply| reply.error(&violation));
                 session.ending = Ending::WhenAnswered;
                 None
