@@ -65,7 +65,7 @@ fn subscriptions_in_the_middle_of_a_pipeline() {
             }
         };
         (0..2).for_each(|_| _ = scope.spawn(publishing));
-        for round in 1..=2_000 {
+        for round in 1..=10_000 {
             client.send(&stream);
             let (mut replies, mut is_subscribed) = (Vec::new(), false);
             while replies.len() < lines.len() {
