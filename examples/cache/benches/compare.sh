@@ -1,44 +1,45 @@
 #!/usr/bin/env bash
-# This cache beside Debian's redis-server, in turns: the measurements of README.md beside this file. The servers run on core
-# 0, the clients on core 1. On a machine that does nothing else:
+# This cache beside Debian's redis-server, in turns: the measurements of README.md beside this file. The system
+# places servers and clients on all cores; with --pin, the servers run on core 0 and the clients on core 1. On a machine
+# that does nothing else:
 #
-#   examples/cache/benches/compare.sh [--rounds N] [--threads N] [--scale N] [PART ...]
+#   examples/cache/benches/compare.sh [--rounds N] [--threads N] [--pin] [--scale N] [PART ...]
 #
 # | part | what it measures | time, about |
 # |---|---|---|
 # | `throughput` | redis-benchmark: GET and SET EX, pipelines of 1 and 16, 50 connections: requests/s, p50, p99, processor time a request | 1 min a round |
 # | `burst` | a million keys that expire within one second, under GETs at half of the capacity: lateness of events, GETs, memory | 2 min |
+# | `expiry` | a thousand keys that are due at one instant, beside 0 to a million that are not: events, lateness | 3 min |
 # | `memory` | bytes a key, of ten million keys that expire | 4 min |
 # | `stuck` | GETs beside a thousand clients that stop in the middle of a command | 1 min |
 # | `idle` | ten thousand idle connections, which are to be closed after five seconds | 1 min |
 # | `forwarding` | processor time a GET of one thread, and of two threads on the same core, of whose GETs half are forwarded | 1 min |
 # | `soak` | ten minutes of churn, with the memory every ten seconds | 10 min |
 #
-# Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS (default 1) is the
-# cache's number of threads; with more than one, cores are not assigned. SCALE (default 1) divides the numbers of
+# Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS is the
+# cache's number of threads (by default, its own default). SCALE (default 1) divides the numbers of
 # requests, keys, connections and seconds: `--scale 20` tries all parts in a few minutes; its figures mean nothing.
 # SOAK (default 600) is the soak's time in seconds. RATE, if it is set, is the GETs a second of `burst`; otherwise it is
 # half of what the slower server reaches in a short run of redis-benchmark without pipelines. Each load is ended after
 # PATIENCE (default 900) seconds.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-ROUNDS=5 THREADS=1 SCALE=1 SOAK=${SOAK:-600} PATIENCE=${PATIENCE:-900} RATE=${RATE:-} PARTS=()
+ROUNDS=5 THREADS= SCALE=1 SOAK=${SOAK:-600} PATIENCE=${PATIENCE:-900} RATE=${RATE:-} PARTS=() ON_SERVER=() ON_CLIENT=()
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds) ROUNDS=$2; shift ;;
     --threads) THREADS=$2; shift ;;
     --scale) SCALE=$2; shift ;;
-    throughput | burst | memory | stuck | idle | forwarding | soak) PARTS+=("$1") ;;
-    *) sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    --pin) ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1) ;;
+    throughput | burst | expiry | memory | stuck | idle | forwarding | soak) PARTS+=("$1") ;;
+    *) sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
 done
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst memory stuck idle forwarding soak)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst expiry memory stuck idle forwarding soak)
 
 cargo build --release --locked -p cache
 LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
-ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1)
-[ "$THREADS" = 1 ] || ON_SERVER=() ON_CLIENT=()
 ulimit -n "$(ulimit -Hn)"
 
 PID=
@@ -51,7 +52,8 @@ start_redis() {
 }
 start_cache() {
   PORT=16380 NAME=cache
-  "${ON_SERVER[@]}" target/release/cache --listen 127.0.0.1:$PORT --threads "$THREADS" --max-clients 20000 "$@" >/dev/null &
+  "${ON_SERVER[@]}" "${CARGO_TARGET_DIR:-target}/release/cache" --listen 127.0.0.1:$PORT \
+    ${THREADS:+--threads "$THREADS"} --max-clients 20000 "$@" >/dev/null &
 }
 begin() { "start_$1" "${@:2}"; PID=$!; until redis-cli -p $PORT ping >/dev/null 2>&1; do sleep 0.1; done; }
 finish() { kill "$PID"; wait "$PID" 2>/dev/null || true; PID=; }
@@ -76,10 +78,10 @@ median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
 # ROW COLUMN: the median of a column of the rows that begin so.
 column() { printf '%s\n' "${rows[@]}" | grep "^$1 " | cut -d' ' -f"$2" | median; }
 
-# ROW: of each round the cache's requests/s divided by Redis's, and the median of these.
+# ROW COLUMN: of each round the cache's number divided by Redis's, and the median of these.
 ratio() {
-  paste <(printf '%s\n' "${rows[@]}" | grep "^$1 cache " | cut -d' ' -f4) \
-    <(printf '%s\n' "${rows[@]}" | grep "^$1 redis " | cut -d' ' -f4) | awk '{ printf "%.3f\n", $1 / $2 }' | median
+  paste <(printf '%s\n' "${rows[@]}" | grep "^$1 cache " | cut -d' ' -f"$2") \
+    <(printf '%s\n' "${rows[@]}" | grep "^$1 redis " | cut -d' ' -f"$2") | awk '{ printf "%.3f\n", $1 / $2 }' | median
 }
 
 part_throughput() {
@@ -99,14 +101,14 @@ part_throughput() {
     done
   done
   echo "medians of $ROUNDS rounds, each for Redis / the cache"
-  echo "| | requests/s | p50, ms | p99, ms | processor time a request, us | requests/s, median of the rounds' ratios |"
+  echo "| | requests/s | p50, ms | p99, ms | processor time a request, us | ratios of the rounds: requests/s, time |"
   echo "|---|---|---|---|---|---|"
   for what in "GET 1" "GET 16" "SET 1" "SET 16"; do
     printf '| %s, pipeline %s |' ${what% *} ${what#* }
     for column in 4 5 6 7; do
       printf ' %s / %s |' "$(column "$what redis" $column)" "$(column "$what cache" $column)"
     done
-    echo " $(ratio "$what") |"
+    echo " $(ratio "$what" 4), $(ratio "$what" 7) |"
   done
   echo "every run:"
   printf '%s\n' "${rows[@]}"
@@ -127,6 +129,10 @@ part_burst() {
   echo "$RATE GETs a second"
   on_each load burst --number $((1000000 / SCALE)) --rate "$RATE"
 }
+part_expiry() {
+  local number
+  for number in 0 10000 100000 1000000; do on_each load expiry --number $((number / SCALE)); done
+}
 part_memory() { on_each load memory --number $((10000000 / SCALE)); }
 part_stuck() { on_each load stuck --number $((1000 / SCALE)) --seconds $((8 / SCALE + 2)); }
 part_idle() {
@@ -135,7 +141,7 @@ part_idle() {
   finish
 }
 part_forwarding() {
-  local THREADS pipeline
+  local THREADS pipeline ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1)
   for THREADS in 1 2; do
     for pipeline in 1 16; do
       begin cache

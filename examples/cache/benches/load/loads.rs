@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Result};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -88,12 +88,25 @@ pub(crate) fn burst(args: &Args) -> Result<()> {
 /// How long after its deadline each event comes. The time is that of the read which brings it: a client
 /// that parses a million events a second measures itself.
 fn listen(port: u16, number: u64) -> Result<Histogram<u64>> {
-    const BEFORE: &[u8] = b"\r\nb:";
-    let (mut client, mut lateness) = (Client::connect(port)?, histogram());
+    let mut client = Client::connect(port)?;
     client.run(&["SUBSCRIBE", "__keyevent@0__:expired"])?;
+    listen_until(&mut client, number, None)
+}
+
+/// The same, until all events have come, or a time is over.
+fn listen_until(client: &mut Client, number: u64, ends: Option<Instant>) -> Result<Histogram<u64>> {
+    const BEFORE: &[u8] = b"\r\nb:";
+    let mut lateness = histogram();
     let (mut buffer, mut filled) = (vec![0; 1 << 20], 0);
     while lateness.len() < number {
-        let len = client.reader.read(&mut buffer[filled..])?;
+        if let Some(ends) = ends {
+            let left = ends.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            client.reader.get_ref().set_read_timeout(Some(left))?;
+        }
+        let len = match client.reader.read(&mut buffer[filled..]) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            read => read?,
+        };
         let (now, text, mut parsed) = (now_micros(), &buffer[..filled + len], 0);
         for found in memchr::memmem::find_iter(text, BEFORE) {
             let rest = &text[found + BEFORE.len()..];
@@ -109,6 +122,31 @@ fn listen(port: u16, number: u64) -> Result<Histogram<u64>> {
         filled = filled + len - parsed;
     }
     Ok(lateness)
+}
+
+/// Keys that are due at one instant, beside others that are not: how many events come within half a minute,
+/// and how late.
+pub(crate) fn expiry(args: &Args) -> Result<()> {
+    const DUE: u64 = 1_000;
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let mut client = Client::connect(args.port)?;
+    client.run(&["FLUSHALL"])?;
+    client.run(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
+    client.pipeline((0..args.number).map(|key| set(&["SET", &format!("later:{key}"), "v", "EX", "3600"])))?;
+    let mut listener = Client::connect(args.port)?;
+    listener.run(&["SUBSCRIBE", "__keyevent@0__:expired"])?;
+    let at = now_micros() / 1_000 + 1_000;
+    let due = Instant::now() + Duration::from_secs(1);
+    let keys = (0..DUE).map(|key| set(&["SET", &format!("b:{at}:{key}"), "v", "PXAT", &at.to_string()]));
+    client.pipeline(keys)?;
+    let lateness = listen_until(&mut listener, DUE, Some(due + PATIENCE))?;
+    let (p50, max) = (lateness.value_at_quantile(0.5) as f64 / 1e3, lateness.max() as f64 / 1e3);
+    let delivered = lateness.len();
+    println!(
+        "{} keys not due: {delivered} of {DUE} events delivered, p50 {p50:.1} ms, max {max:.1} ms",
+        args.number
+    );
+    Ok(())
 }
 
 pub(crate) fn memory(args: &Args) -> Result<()> {

@@ -7,6 +7,7 @@
 //! | load | what it shows |
 //! |---|---|
 //! | `burst` | keys that expire within one second, under GETs at a fixed rate: how late events are, how long GETs take, when memory is back |
+//! | `expiry` | a thousand keys that are due at one instant, beside others that are not: how many events come within half a minute, and how late |
 //! | `memory` | bytes a key, of keys with a time to live |
 //! | `churn` | memory while keys come and expire for some minutes |
 //! | `idle` | connections that fall silent: when they are closed |
@@ -23,6 +24,7 @@ use clap::{Parser, ValueEnum};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Load {
     Burst,
+    Expiry,
     Memory,
     Churn,
     Idle,
@@ -39,7 +41,7 @@ struct Args {
     /// The server's process, whose memory is looked at
     #[arg(long)]
     pid: u32,
-    /// Keys, or for `idle` and `stuck` connections
+    /// Keys, for `expiry` those that are not due, or for `idle` and `stuck` connections
     #[arg(long, default_value_t = 1_000_000)]
     number: u64,
     /// GETs a second
@@ -57,6 +59,7 @@ fn main() -> std::io::Result<()> {
     let args = Args::parse();
     match args.load {
         Load::Burst => loads::burst(&args),
+        Load::Expiry => loads::expiry(&args),
         Load::Memory => loads::memory(&args),
         Load::Churn => loads::churn(&args),
         Load::Idle => loads::idle(&args),

@@ -163,6 +163,24 @@ fn line(desk: &Desk, session: &Session) -> String {
     )
 }
 
+/// CLIENT INFO: the client's own line.
+pub(super) fn own_line(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.text(&line(desk, &desk.sessions[request.client])))
+}
+
+/// CLIENT REPLY. Only ON is replied.
+pub(super) fn mute(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let session = &mut desk.sessions[request.client];
+    match &request.arg(2).to_ascii_lowercase()[..] {
+        b"on" => session.is_silent = false,
+        b"off" => session.is_silent = true,
+        b"skip" => session.skips_next = !session.is_silent,
+        _ => return Err(SYNTAX.into()),
+    }
+    session.replies.is_muted = !request.is(2, "on");
+    Ok(reply.ok())
+}
+
 fn address(session: &Session) -> String {
     let address = session.stream.as_ref().and_then(|it| it.peer_addr().ok());
     address.map_or(String::new(), |it| it.to_string())

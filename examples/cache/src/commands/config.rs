@@ -13,17 +13,20 @@ use super::*;
 use crate::protocol::parse_i64;
 use crate::protocol::parser::MAX_BULK;
 
-/// A cache that Redis clients talk to: a thread a core, each with a poller, a shard of timers, and
-/// its share of the keys
+/// A cache that Redis clients talk to: threads that share nothing, each with a poller, a shard of
+/// timers, and its share of the keys
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cache", version)]
 pub(crate) struct Settings {
     /// Where clients connect; port 0 picks one. The first line of output names the address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379", value_parser = resolve)]
     pub(crate) listen: SocketAddr,
-    /// Number of threads [default: one for each core]
+    /// Number of threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+    /// Gives each thread a core of its own: for machines on which nothing else runs on these cores
+    #[arg(long)]
+    pub(crate) pin: bool,
     /// Password that clients have to give (AUTH, HELLO). Other users of the machine may see this flag
     #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true)]
     #[arg(env = "CACHE_REQUIREPASS", hide_env_values = true)]

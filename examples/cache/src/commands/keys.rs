@@ -12,6 +12,9 @@ const LEAST_TABLES: usize = 4 * 1024;
 /// The longest string that Redis embeds into its object.
 const MAX_EMBEDDED: usize = 44;
 const SCAN_COUNT: usize = 10;
+const NO_FREQUENCY: &str = "An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+                            that when switching between policies at runtime LRU and LFU data will take some \
+                            time to adjust.";
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
@@ -37,6 +40,72 @@ pub(super) fn inspect(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Re
 pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let found = keys.find(request.hash, request.arg(1)).map(|place| delete(keys, request, place));
     Ok(reply.integer(i64::from(found.is_some())))
+}
+
+/// OBJECT IDLETIME and FREQ.
+pub(super) fn untracked(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    match keys.find(request.hash, request.arg(2)) {
+        None => Ok(reply.null()),
+        Some(_) if name(request) == "object|idletime" => Err("idle time not tracked".into()),
+        Some(_) => Err(NO_FREQUENCY.into()),
+    }
+}
+
+/// The thread of all keys, which stand in every so many arguments.
+fn together(desk: &Desk, request: &Request<'_>, step: usize) -> Result<Vec<usize>, Failure> {
+    let mut threads: Vec<_> =
+        request.from(1).step_by(step).map(|key| desk.shared.placement.of(key).1).collect();
+    threads.dedup();
+    if threads.len() > 1 {
+        return Err(Failure("CROSSSLOT", "Keys in request don't hash to the same slot".into()));
+    }
+    Ok(threads)
+}
+
+pub(super) fn of_one_thread(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    together(desk, request, 1)
+}
+
+pub(super) fn pairs_of_one_thread(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    if request.len().is_multiple_of(2) {
+        return Err(wrong_arity(name(request)));
+    }
+    together(desk, request, 2)
+}
+
+/// RENAME and RENAMENX. The deadline goes with the value.
+pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let [from, to] = [1, 2].map(|at| (desk.shared.placement.of(request.arg(at)).0, request.arg(at)));
+    let (keys, only_new) = (&mut desk.keyspace, name(request) == "renamenx");
+    // First, because a look-up may remove a key that has expired, and so move others.
+    let is_there = keys.find(to.0, to.1).is_some();
+    let place = keys.find(from.0, from.1).ok_or("no such key")?;
+    let is_done = !(only_new && is_there);
+    if is_done && from.1 != to.1 {
+        let entry = keys.remove(place);
+        if let Some(place) = keys.find(to.0, to.1) {
+            keys.remove(place);
+        }
+        let place = keys.set_value(to.0, to.1, entry.value(), None);
+        entry.expires.into_iter().for_each(|deadline| keys.set_deadline(place, deadline));
+        keys.events.add(Class::GENERIC, "rename_from", from.1);
+        keys.events.add(Class::GENERIC, "rename_to", to.1);
+    }
+    Ok(if only_new { reply.integer(i64::from(is_done)) } else { reply.ok() })
+}
+
+/// MSETNX: sets all keys, or none.
+pub(super) fn set_new(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let pairs = || (1..request.len()).step_by(2).map(|at| (request.arg(at), request.arg(at + 1)));
+    let (placement, keys) = (&desk.shared.placement, &mut desk.keyspace);
+    let is_new = pairs().all(|(key, _)| keys.find(placement.of(key).0, key).is_none());
+    for (key, value) in pairs().filter(|_| is_new) {
+        let hash = placement.of(key).0;
+        let found = keys.find(hash, key);
+        keys.set_value(hash, key, value, found);
+        keys.events.add(Class::STRING, "set", key);
+    }
+    Ok(reply.integer(i64::from(is_new)))
 }
 
 pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {

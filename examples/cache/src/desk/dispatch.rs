@@ -107,7 +107,7 @@ impl Desk {
     fn release(&mut self, slot: usize) {
         let session = &mut self.sessions[slot];
         if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
-            session.reply(|reply| reply.out.extend(messages));
+            session.append(|reply| reply.out.extend(messages));
         }
     }
 
@@ -192,7 +192,12 @@ impl Desk {
     fn run_here(&mut self, request: &Request<'_>) {
         let (mut out, start) = self.sessions[request.client].replies.open();
         self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 });
-        self.sessions[request.client].replies.close(out, start);
+        let replies = &mut self.sessions[request.client].replies;
+        // A confirmation is a message.
+        if replies.is_muted && !COMMANDS[usize::from(request.command)].name.ends_with("subscribe") {
+            out.truncate(start);
+        }
+        replies.close(out, start);
     }
 
     /// Reserves the place for a reply that comes later; with `parts`, in that many parts, which are folded.

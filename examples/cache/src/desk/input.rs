@@ -3,12 +3,13 @@
 use super::*;
 use crate::worker::READ_AT_ONCE;
 
-/// Room is made for this much of an announced argument before any of it has come. When it is full, as
-/// much again as has come: few bytes are copied more than twice.
+/// Room is made for this much of an announced argument before any of it has come. When it is full, for
+/// `GROWTH` times as much as has come: few bytes are copied more than once.
 const LARGEST_RESERVE: usize = 1024 * 1024;
+const GROWTH: usize = 7;
 
 impl Desk {
-    /// A client has sent these bytes; none if it is listened to again.
+    /// A client has sent these bytes; none if it is listened to again, or if they stand in its input.
     pub(crate) fn receive(&mut self, slot: usize, bytes: &[u8]) {
         self.stats.add(Figure::BytesIn, bytes.len());
         self.put_off(slot);
@@ -27,7 +28,7 @@ impl Desk {
         } else {
             let wants = session.parser.wants(input.len());
             if input.capacity() - input.len() < wants.min(READ_AT_ONCE) {
-                input.reserve_exact(wants.min(LARGEST_RESERVE.max(input.len())));
+                input.reserve_exact(wants.min(LARGEST_RESERVE.max(input.len() * GROWTH)));
             }
             session.input = input;
         }
@@ -68,12 +69,14 @@ impl Desk {
         match parser.parse(buffer, self.trusts(slot)) {
             Ok(complete) => {
                 let len = complete?;
+                self.sessions[slot].begin();
                 self.dispatch(slot, &parser.request(buffer));
                 Some(len)
             }
             Err(violation) => {
                 self.stats.add(Figure::ProtocolErrors, 1);
                 let session = &mut self.sessions[slot];
+                session.begin();
                 session.reply(|reply| reply.error(&violation));
                 session.ending = Ending::WhenAnswered;
                 None

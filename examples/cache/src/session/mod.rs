@@ -63,6 +63,9 @@ pub(crate) struct Session {
     pub(crate) rest: VecDeque<Box<[u8]>>,
     /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
     pub(crate) held: Option<Vec<u8>>,
+    /// CLIENT REPLY OFF and SKIP: no request is replied, or the next one is not.
+    pub(crate) is_silent: bool,
+    pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
@@ -93,8 +96,20 @@ impl Session {
         self.channels.iter().map(HashSet::len).sum()
     }
 
+    /// The next request begins: CLIENT REPLY says whether it is replied.
+    pub(crate) fn begin(&mut self) {
+        self.replies.is_muted = std::mem::take(&mut self.skips_next) || self.is_silent;
+    }
+
     /// Appends a reply, or several, after all that the client has asked for before.
     pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        if !self.replies.is_muted {
+            self.append(write);
+        }
+    }
+
+    /// Appends what comes although replies are muted.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
         let (mut out, start) = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
         self.replies.close(out, start);
@@ -104,7 +119,7 @@ impl Session {
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
         match &mut self.held {
             Some(out) => write(&mut Reply { out, is_resp3: self.is_resp3 }),
-            None => self.reply(write),
+            None => self.append(write),
         }
     }
 }

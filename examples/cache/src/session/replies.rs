@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use crate::session::gather::Gather;
 
+/// The number of a reply that nobody waits for.
+const NO_REPLY: u64 = u64::MAX;
 /// Buffers with more room than this are given back when they are empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
@@ -27,6 +29,8 @@ pub(crate) struct Replies {
     first: u64,
     /// The length of other threads' recent replies, on average; `None` before the first.
     usual: Option<usize>,
+    /// What is asked for now is not replied.
+    pub(crate) is_muted: bool,
 }
 
 /// A client is not listened to while this many of its replies are missing, or this many bytes of them,
@@ -56,6 +60,9 @@ impl Replies {
 
     /// Reserves the next place for a reply that others give. Returns its number.
     pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
+        if self.is_muted {
+            return NO_REPLY;
+        }
         self.slots.push_back(Slot::Missing(gather.map(Box::new)));
         self.first + self.slots.len() as u64 - 1
     }

@@ -23,6 +23,90 @@ fn play(script: &str) {
 }
 
 #[test]
+fn names_and_sets_of_keys() {
+    play(
+        "rename
+        rename {t}z {t}b
+        rename {t}none {t}none
+        set {t}a 1 ex 1000
+        rename {t}a {t}b
+        ttl {t}b
+        get {t}a
+        get {t}b
+        rename {t}b {t}b
+        ttl {t}b
+        set {t}a 2
+        renamenx {t}a {t}b
+        renamenx {t}b {t}b
+        renamenx {t}none {t}b
+        renamenx {t}b {t}c
+        rename {t}a {t}c
+        ttl {t}c
+        get {t}c
+        exists {t}a {t}b {t}c
+        set {t}d 1 px 1
+        rename {t}c {t}a
+        get {t}a
+        msetnx {t}a 1 {t}n 2
+        exists {t}n
+        msetnx {t}m 1 {t}n 2 {t}m 3
+        mget {t}m {t}n
+        msetnx {t}m
+        msetnx {t}m 1 {t}n
+        multi
+        rename {t}m {t}o
+        msetnx {t}p 1 {t}q 2
+        rename {t}none {t}o
+        exec
+        object freq {t}o
+        object freq none
+        object idletime none
+        object freq
+        client reply
+        client reply foo
+        client info x
+        dbsize",
+    );
+}
+
+#[test]
+fn the_events_of_a_new_name() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    pair.same("config set notify-keyspace-events KEA");
+    let mut listeners = pair.another();
+    listeners.same("psubscribe *");
+    for line in
+        ["set {t}a 1", "set {t}b 2 ex 100", "rename {t}a {t}b", "renamenx {t}b {t}c", "msetnx {t}x 1 {t}y 2"]
+    {
+        pair.same(line);
+    }
+    for number in 0..18 {
+        assert_eq!(listeners.cache.read(), listeners.redis.read(), "{number}");
+    }
+}
+
+/// All that each server replies to a pipeline whose last command is replied with `end`.
+#[test]
+fn muted_replies() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let lines = "client reply skip|set a 1|get a|client reply off|ping|nonsense|get a b|client reply skip|ping|\
+                 subscribe c|unsubscribe c|client reply on|ping|client reply skip|client reply on|get a|\
+                 client reply skip|client reply skip|get a|get a|client reply skip|nonsense|multi|\
+                 get a|exec|echo end";
+    let stream: Vec<_> =
+        lines.split('|').flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect();
+    let replies = |client: &mut Client| {
+        client.send(&stream);
+        let mut all = vec![client.read()];
+        while all.last() != Some(&Value::bulk("end")) {
+            all.push(client.read());
+        }
+        all
+    };
+    assert_eq!(replies(&mut pair.cache), replies(&mut pair.redis));
+}
+
+#[test]
 fn values() {
     play(
         "get a

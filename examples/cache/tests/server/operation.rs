@@ -36,6 +36,38 @@ fn the_password_is_not_in_the_list_of_processes() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("the file is empty"));
 }
 
+/// By default the system places the threads, of which there is one for every two cores; with `--pin` each has
+/// a core.
+#[test]
+fn threads_have_cores_only_if_told() {
+    let cores = |id: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a status");
+        let list =
+            status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("its cores");
+        list.trim().to_owned()
+    };
+    let threads = |args: &[&str]| -> Vec<String> {
+        let server = Server::cache(args);
+        // A thread that serves a client has been placed before.
+        (0..4).for_each(|_| assert_eq!(server.connect().run("PING").text(), "PONG"));
+        let process = server.process.id();
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+        let ids = tasks.map(|task| task.expect("a thread").file_name().into_string().expect("a number"));
+        let is_worker = |id: &String| {
+            std::fs::read_to_string(format!("/proc/{process}/task/{id}/comm"))
+                .is_ok_and(|it| it.starts_with("cache-"))
+        };
+        ids.filter(is_worker).map(|id| cores(&format!("{process}/task/{id}"))).collect()
+    };
+    let (all, number) = (cores("self"), std::thread::available_parallelism().expect("cores").get());
+    assert_eq!(threads(&[]), vec![all.clone(); (number / 2).max(1)]);
+    assert_eq!(threads(&["--threads", "3"]), vec![all; 3]);
+    let mut pinned = threads(&["--threads", "2", "--pin"]);
+    assert!(number == 1 || pinned.iter().all(|it| it.parse::<usize>().is_ok()), "{pinned:?}");
+    pinned.dedup();
+    assert_eq!(pinned.len(), 2.min(number));
+}
+
 /// What the program says of itself at an address, and how many connections its listener keeps waiting.
 fn start(address: &str, args: &[&str]) -> (String, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_cache"))

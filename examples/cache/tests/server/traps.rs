@@ -65,7 +65,7 @@ fn subscriptions_in_the_middle_of_a_pipeline() {
             }
         };
         (0..2).for_each(|_| _ = scope.spawn(publishing));
-        for round in 1..=2_000 {
+        for round in 1..=10_000 {
             client.send(&stream);
             let (mut replies, mut is_subscribed) = (Vec::new(), false);
             while replies.len() < lines.len() {
@@ -124,6 +124,31 @@ fn a_key_that_is_gone_stays_gone() {
         super::time::wait_for(|| setter.run(&format!("EXISTS {counter}")).integer() == 0);
         assert_eq!(setter.run(&format!("INCR {counter}")).integer(), 1);
     }
+}
+
+/// A great value in pieces of any length, with commands right behind it, arrives whole, and is counted.
+#[test]
+fn a_great_value_arrives_whole() {
+    const LEN: usize = 20 << 20;
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    let value: Vec<u8> = (0..LEN).map(|at| (at * 7 % 251) as u8).collect();
+    for key in ["a", "b"] {
+        let stream =
+            [encode(&[b"SET", key.as_bytes(), &value]), encode(&["STRLEN", key]), encode(&["PING"])].concat();
+        let (mut rest, mut piece) = (&stream[..], 1);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(piece.min(rest.len()));
+            client.send(now);
+            (rest, piece) = (later, piece * 3 % 1_000_003);
+        }
+        assert_eq!(client.read().text(), "OK");
+        assert_eq!(client.read().integer(), LEN as i64);
+        assert_eq!(client.read().text(), "PONG");
+        assert!(client.run(&format!("GET {key}")) == Value::Bulk(value.clone()));
+    }
+    let bytes = super::observe::info(&client.run("INFO stats").text(), "total_net_input_bytes").to_owned();
+    assert!((2 * LEN..2 * LEN + 1_000).contains(&bytes.parse().expect("a number")), "{bytes}");
 }
 
 /// One error and one reply, and nothing is applied; a time beyond all dates leaves the key as it is.

@@ -6,6 +6,7 @@ pub(crate) mod client;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server may take so long to start on a machine that is busy.
@@ -26,9 +27,14 @@ impl Server {
 
     /// The same, with these variables of the environment.
     pub(crate) fn cache_in(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::cache_on("0", args, variables)
+    }
+
+    /// The same, on this port.
+    fn cache_on(port: &str, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cache"));
         let mut process = command
-            .args(["--listen", "127.0.0.1:0"])
+            .args(["--listen", &format!("127.0.0.1:{port}")])
             .args(args)
             .envs(variables.iter().copied())
             .stdout(Stdio::piped())
@@ -55,7 +61,15 @@ impl Server {
     }
 
     fn redis_on_a_free_port() -> Option<Self> {
-        let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        Self::redis_on(free_address())
+    }
+
+    /// This package's program at an address that stays free when it ends, until it is started again.
+    pub(crate) fn cache_to_restart() -> Self {
+        Self::cache_on(&free_address().port().to_string(), &["--threads", "2"], &[])
+    }
+
+    fn redis_on(address: SocketAddr) -> Option<Self> {
         let port = address.port().to_string();
         let args =
             ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--databases", "1"];
@@ -77,6 +91,17 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("redis-server does not listen on {address}");
+    }
+
+    /// Ends a server at once, and starts the like of it, which has no keys, on its port.
+    pub(crate) fn restart(self, is_redis: bool) -> Self {
+        let (address, port) = (self.address, self.port());
+        drop(self);
+        if is_redis {
+            Self::redis_on(address).expect("its port")
+        } else {
+            Self::cache_on(&port, &["--threads", "2"], &[])
+        }
     }
 
     /// Whether this Redis answers, and not that of another test, which has taken the port meanwhile.
@@ -116,6 +141,23 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A free address whose port the system does not give to a connection. A client that connects to a port of those, while
+/// no server has it, may get this port itself, and so meet itself there.
+fn free_address() -> SocketAddr {
+    const PORTS: std::ops::Range<u32> = 10_000..30_000;
+    let start = std::process::id();
+    let address = |number: u32| {
+        let port = PORTS.start + (start + number * 7) % (PORTS.end - PORTS.start);
+        TcpListener::bind(("127.0.0.1", port as u16)).and_then(|it| it.local_addr()).ok()
+    };
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Ordering: Relaxed; only the numbers matter.
+    std::iter::repeat_with(|| NEXT.fetch_add(1, Ordering::Relaxed))
+        .take(1_000)
+        .find_map(address)
+        .expect("a port")
 }
 
 /// Says why a test is skipped, past the test runner, which would keep it to itself.

@@ -1,11 +1,11 @@
 //! Sessions of the tools that people use: redis-cli, redis-benchmark, clients and cache libraries of Python and
-//! Node, and units of Redis's own test suite.
+//! Node, clients of Rust and C, and units of Redis's own test suite.
 
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -144,4 +144,59 @@ fn node_clients() {
     std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.js"), &script).expect("a copy");
     let server = Server::cache(&["--threads", "2"]);
     assert_eq!(run("node", &[script.to_str().expect("a path"), &server.port()], b""), "all is well\n");
+}
+
+/// A session of a client with this cache and with Redis, each of which is started anew when the session asks for it.
+fn session_with_a_restart(program: &Path, args: &[&str]) {
+    for is_redis in [false, true] {
+        let server = if is_redis { Server::redis() } else { Some(Server::cache_to_restart()) };
+        let Some(mut server) = server else { continue };
+        let mut command = Command::new("timeout");
+        command
+            .arg("120")
+            .arg(program)
+            .args(args)
+            .arg(server.port())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let mut line = || lines.next().map(|line| line.expect("text"));
+        assert_eq!(line().as_deref(), Some("restart"), "{command:?}");
+        server = server.restart(is_redis);
+        process.stdin.take().expect("its input").write_all(b"\n").expect("written");
+        assert_eq!(line().as_deref(), Some("all is well"), "{command:?}");
+        assert!(process.wait().expect("its end").success());
+        drop(server);
+    }
+}
+
+/// Clients that are crates, in a package of their own.
+#[test]
+fn redis_rs_and_fred() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/crates/Cargo.toml");
+    let cargo = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(args).args(["--locked", "--quiet", "--manifest-path", manifest]).status().expect("cargo")
+    };
+    if !cargo(&["fetch"]).success() {
+        return skip("redis-rs and fred cannot be fetched");
+    }
+    let place = target.to_str().expect("a path");
+    assert!(cargo(&["build", "--target-dir", place]).success());
+    let program = target.join("debug/cache-clients");
+    ["redis", "fred"].into_iter().for_each(|client| session_with_a_restart(&program, &[client]));
+}
+
+/// Debian's hiredis.
+#[test]
+fn hiredis() {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hiredis-session");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.c");
+    if !Path::new("/usr/include/hiredis/hiredis.h").exists() {
+        return skip("there is no libhiredis-dev");
+    }
+    run("cc", &["-Wall", "-Werror", source, "-o", program.to_str().expect("a path"), "-lhiredis"], b"");
+    session_with_a_restart(&program, &[]);
 }
