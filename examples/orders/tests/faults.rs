@@ -22,6 +22,15 @@ fn a_full_disk_refuses_and_loses_nothing() {
     let server = Server::launch(limited, &data, &HOUR);
     server.wait_until_ready();
     let next = fill(&server);
+    // It is not healthy until there is room, and answers those who read.
+    until("readers are answered", || server.get("/orders/1").status == 200);
+    for _ in 0..100 {
+        let health = server.get("/healthz");
+        assert!(health.status == 503 && health.text().contains("the disk has no room"), "{health:?}");
+        assert_eq!(server.get("/orders/1").json()["state"], "pending");
+        assert_eq!(server.post("/orders", &order(next, "x")).status, 503);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     let freed =
         Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.pid().to_string()]).status();
     assert!(freed.is_ok_and(|status| status.success()));
@@ -76,6 +85,33 @@ fn a_first_start_on_a_full_disk_can_be_repeated() {
     }
     let server = Server::start(&data, &HOUR);
     assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+}
+
+/// What an earlier version left behind in that case: a file that holds nothing, or its engine's settings
+/// without the name. The shop begins anew. A file that holds something stays as it is.
+#[test]
+fn a_file_that_holds_nothing_is_made_anew_and_another_one_stays() {
+    let directory = Directory::new("blank");
+    let file = directory.path().join("orders.redb");
+    let settings = [vec![0; 9], vec![7; 300], vec![0; 100_000]].concat();
+    for blank in [vec![], vec![0; 5], vec![0; 1 << 20], settings.clone()] {
+        std::fs::write(&file, blank).expect("a file");
+        let server = Server::start(directory.path(), &HOUR);
+        assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+        server.kill();
+        let server = Server::start(directory.path(), &HOUR);
+        assert_eq!(server.get("/orders/1").json()["state"], "pending", "it is a store now");
+    }
+    let beginning = [vec![0; 4_096], vec![0; 1 << 20], vec![7]].concat();
+    for other in [b"shopping list".to_vec(), beginning, [settings, vec![1]].concat()] {
+        std::fs::write(&file, &other).expect("a file");
+        let mut program = Command::new(PROGRAM);
+        program.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
+        let refused = program.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains("move it away"), "{said}");
+        assert!(std::fs::read(&file).is_ok_and(|now| now == other), "nothing is thrown away");
+    }
 }
 
 /// Replaces a record of the store by bytes that are none.

@@ -77,6 +77,8 @@ enum Refusal {
     TooSlow,
     /// Nothing of the request was done.
     Full,
+    /// Nothing of the request was done, for the disk is full.
+    NoRoom,
     /// The store failed; it is not known whether something was done.
     Unknown,
     Store(StoreError),
@@ -95,6 +97,10 @@ impl Refusal {
             ),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
+            Self::NoRoom => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the disk has no room: nothing can be written; try again later".to_owned(),
+            ),
             Self::Unknown => {
                 (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
             }
@@ -114,7 +120,7 @@ impl Refusal {
             Self::Method(allowed) => {
                 headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
             }
-            Self::Full | Self::Unknown => {
+            Self::Full | Self::NoRoom | Self::Unknown => {
                 metrics.requests_refused.add(1);
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
@@ -192,6 +198,9 @@ async fn post<T: Line>(
     let body = place.wait_for_client(body(context, request)).await?;
     if body.iter().filter(|&&byte| byte == b'\n').count() > MAX_LINES {
         return Err(Refusal::TooLarge);
+    }
+    if context.shared.is_full() {
+        return Err(Refusal::NoRoom);
     }
     let (reply, answers) = oneshot::channel();
     ask(context, message(lines::parse(&body), reply))?;
@@ -283,6 +292,9 @@ async fn read<R: Send + 'static>(
 }
 
 fn health(shared: &Shared) -> Result<Answered, Refusal> {
+    if shared.is_full() {
+        return Err(Refusal::NoRoom);
+    }
     shared.store().ok_or(Refusal::Full)?;
     Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
 }

@@ -14,7 +14,8 @@
 //!
 //! After a commit that failed, it is not known whether the group is durable. No client gets an
 //! answer. The writer drops the books and the next group, opens the store again and reads it, as
-//! after a crash. Meanwhile requests are refused.
+//! after a crash. Meanwhile requests are refused. If the disk was full, the writer then answers readers
+//! alone, and decides nothing until there is room.
 
 use std::mem;
 use std::path::Path;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{self as channel, Receiver, Sender, TryRecvError, select_biased};
+use crossbeam_channel::{self as channel, Receiver, RecvTimeoutError, Sender, TryRecvError, select_biased};
 use tokio::sync::oneshot;
 
 use crate::store::{Disk, Open, StoreError};
@@ -70,13 +71,14 @@ pub(crate) fn run(
 ) -> Result<(), StoreError> {
     loop {
         let failure = match Writer::recover(directory, shop, shared) {
-            Ok(mut writer) => match writer.work_with_committer(messages, shared) {
+            Ok(mut writer) => match writer.serve(directory, messages, shared) {
                 Ok(()) => return Ok(()),
                 Err(failure) => writer.give_up(failure, shared),
             },
             Err(failure @ StoreError::Full(_)) => failure,
             Err(failure) => return Err(failure),
         };
+        shared.set_full(matches!(failure, StoreError::Full(_)));
         eprintln!("error: {failure}; the store is opened again");
         thread::sleep(RETRY);
         // What came in meanwhile is refused. `Stop` among it ends the program by the closed channel.
@@ -141,6 +143,45 @@ impl Writer {
             thread::sleep(Duration::from_millis(1));
         }
         failure
+    }
+
+    fn serve(
+        &mut self,
+        directory: &Path,
+        messages: &Receiver<Message>,
+        shared: &Shared,
+    ) -> Result<(), StoreError> {
+        if shared.is_full() && !self.wait_for_room(directory, messages, shared)? {
+            return Ok(());
+        }
+        self.work_with_committer(messages, shared)
+    }
+
+    /// Answers readers until the disk has room again. Returns false if the writer shall stop.
+    fn wait_for_room(
+        &self,
+        directory: &Path,
+        messages: &Receiver<Message>,
+        shared: &Shared,
+    ) -> Result<bool, StoreError> {
+        while let Err(failure) = Disk::try_room(directory) {
+            if !matches!(failure, StoreError::Full(_)) {
+                return Err(failure);
+            }
+            let next = Instant::now() + RETRY;
+            loop {
+                match messages.recv_deadline(next) {
+                    Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                    Ok(Message::Order { order_id, reply }) => drop(reply.send(self.books.order(order_id))),
+                    Ok(Message::Stock { item, reply }) => drop(reply.send(self.books.stock(&item))),
+                    // They were on their way before the disk was known to be full.
+                    Ok(Message::Orders { .. } | Message::Payments { .. }) => {}
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+            }
+        }
+        shared.set_full(false);
+        Ok(true)
     }
 
     fn work_with_committer(
