@@ -36,6 +36,9 @@ use super::shared::Shared;
 
 /// The greatest number of lines in one commit, and of checks in one commit, about.
 const GROUP: usize = 8_192;
+/// How many checks of a commit may have been overdue at the start. The others fell due since, and do
+/// not wait for these.
+const CATCH_UP: usize = GROUP / 2;
 /// A program with pending orders commits its time at least this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// The time between two attempts to open a store that has no room.
@@ -111,6 +114,16 @@ struct Group {
     lines: usize,
     replies: Vec<Reply>,
     checked: Vec<Checked>,
+    /// How many of these were overdue at the start.
+    caught_up: usize,
+}
+
+impl Group {
+    /// How many more checks it may hold that fall due now, if others are overdue or not.
+    fn room(&self, is_behind: bool) -> usize {
+        let share = if is_behind || self.caught_up > 0 { GROUP - CATCH_UP } else { GROUP };
+        share.saturating_sub(self.checked.len() - self.caught_up)
+    }
 }
 
 /// What the writer waits for.
@@ -243,15 +256,16 @@ impl Writer {
 
     /// How long it is until there is something to do without a message.
     fn next_due(&self) -> Option<Duration> {
-        let full = self.group.checked.len() >= GROUP;
-        let check = if self.more {
-            Some(Duration::ZERO)
-        } else {
-            self.books.next_check().map(|at| self.clock.until(at))
+        let is_behind = self.books.is_behind();
+        let check = match self.group.room(is_behind) {
+            0 => None,
+            _ if self.more => Some(Duration::ZERO),
+            _ => self.books.next_due().map(|at| self.clock.until(at)),
         };
+        let catch_up = (is_behind && self.group.caught_up < CATCH_UP).then_some(Duration::ZERO);
         let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
         let heartbeat = (self.books.pending() > 0 && !self.committing).then_some(heartbeat);
-        check.filter(|_| !full).into_iter().chain(heartbeat).min()
+        check.into_iter().chain(catch_up).chain(heartbeat).min()
     }
 
     /// Decides a message, and others that have come in. Returns whether the writer shall stop.
@@ -285,11 +299,15 @@ impl Writer {
         lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
-    /// Decides the checks that were due before `now`, as far as the group has room.
+    /// Decides the checks that were due before `now`, as far as the group has room: those that fell due
+    /// in this run, and by turns those that were overdue at its start.
     fn check(&mut self, now: u64) {
-        let room = GROUP.saturating_sub(self.group.checked.len());
-        let checked = &mut self.group.checked;
+        let room = self.group.room(self.books.is_behind());
+        let Group { checked, caught_up, .. } = &mut self.group;
         self.more = self.books.check(now, room, |check| checked.push(check));
+        let before = checked.len();
+        self.books.catch_up(now, CATCH_UP - *caught_up, |check| checked.push(check));
+        *caught_up += checked.len() - before;
     }
 
     /// Hands what is decided to the committer, if there is anything.
