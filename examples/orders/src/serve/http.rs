@@ -245,7 +245,8 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 }
 
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
-    let item = decoded(item).ok_or(Refusal::Bad("the item is not UTF-8 text"))?;
+    let item = decoded(item).filter(|item| lines::is_name(item));
+    let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
     let (reply, stock) = oneshot::channel();
     ask(context, Message::Stock { item: item.clone(), reply })?;
     let stock = stock.await.map_err(|_| Refusal::Unknown)?;
