@@ -41,7 +41,7 @@ fn main() {
     place(&server, &next, |placed| placed < MILLION);
     let pending = server.metric("orders_pending");
     report("pending orders", pending);
-    report("bytes of memory an order", memory(server.pid()) / pending);
+    report("bytes of memory an order", support::memory(server.pid()) / pending);
     report("bytes of disk an order", size(directory.path()) / pending);
     server.kill();
     let begin = Instant::now();
@@ -110,12 +110,6 @@ fn lateness_bound(metrics: &str, share: f64) -> Option<f64> {
 
 fn mean_commit(server: &Server) -> f64 {
     1e3 * server.metric("orders_commit_seconds_total") / server.metric("orders_commits_total")
-}
-
-fn memory(pid: u32) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1_024.0
 }
 
 fn size(directory: &std::path::Path) -> f64 {

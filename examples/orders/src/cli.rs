@@ -35,3 +35,16 @@ impl Cli {
         Self::try_parse_from(args).map(|cli| cli.command)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// A build with debug assertions checks this at each start, another one never.
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

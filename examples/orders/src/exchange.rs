@@ -13,6 +13,7 @@ use crate::{EXIT_USAGE, Streams, client, token};
 
 /// The arguments of both.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Orders: CSV with the columns order_id, item, quantity, amount_cents and placed_at_ms, named by
     /// its header. `order-reconciliation --write-sample DIR` writes such files

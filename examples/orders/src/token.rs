@@ -9,6 +9,7 @@ const VARIABLE: &str = "ORDERS_TOKEN";
 
 /// Where the token comes from.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// The server's token: every request must have the header `Authorization: Bearer TOKEN`. Others on
     /// this machine can see it here; `--token-file` and the variable `ORDERS_TOKEN` hide it

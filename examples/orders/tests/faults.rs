@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::HashSet;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use redb::ReadableTable;
 use support::{Directory, PROGRAM, Server, order, payment, until};
@@ -22,6 +23,15 @@ fn a_full_disk_refuses_and_loses_nothing() {
     let server = Server::launch(limited, &data, &HOUR);
     server.wait_until_ready();
     let next = fill(&server);
+    // It is not healthy until there is room, and answers those who read.
+    until("readers are answered", || server.get("/orders/1").status == 200);
+    for _ in 0..100 {
+        let health = server.get("/healthz");
+        assert!(health.status == 503 && health.text().contains("the disk has no room"), "{health:?}");
+        assert_eq!(server.get("/orders/1").json()["state"], "pending");
+        assert_eq!(server.post("/orders", &order(next, "x")).status, 503);
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let freed =
         Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.pid().to_string()]).status();
     assert!(freed.is_ok_and(|status| status.success()));
@@ -71,11 +81,38 @@ fn a_first_start_on_a_full_disk_can_be_repeated() {
         let limit = format!("--fsize={size}:unlimited");
         limited.args([&limit, "env", "--ignore-signal=XFSZ", PROGRAM]);
         let server = Server::launch(limited, &data, &HOUR);
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         server.kill();
     }
     let server = Server::start(&data, &HOUR);
     assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+}
+
+/// What an earlier version left behind in that case: a file that holds nothing, or its engine's settings
+/// without the name. The shop begins anew. A file that holds something stays as it is.
+#[test]
+fn a_file_that_holds_nothing_is_made_anew_and_another_one_stays() {
+    let directory = Directory::new("blank");
+    let file = directory.path().join("orders.redb");
+    let settings = [vec![0; 9], vec![7; 300], vec![0; 100_000]].concat();
+    for blank in [vec![], vec![0; 5], vec![0; 1 << 20], settings.clone()] {
+        std::fs::write(&file, blank).expect("a file");
+        let server = Server::start(directory.path(), &HOUR);
+        assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+        server.kill();
+        let server = Server::start(directory.path(), &HOUR);
+        assert_eq!(server.get("/orders/1").json()["state"], "pending", "it is a store now");
+    }
+    let beginning = [vec![0; 4_096], vec![0; 1 << 20], vec![7]].concat();
+    for other in [b"shopping list".to_vec(), beginning, [settings, vec![1]].concat()] {
+        std::fs::write(&file, &other).expect("a file");
+        let mut program = Command::new(PROGRAM);
+        program.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
+        let refused = program.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains("move it away"), "{said}");
+        assert!(std::fs::read(&file).is_ok_and(|now| now == other), "nothing is thrown away");
+    }
 }
 
 /// Replaces a record of the store by bytes that are none.
@@ -121,7 +158,7 @@ fn a_clock_that_is_set_back_over_a_restart_makes_no_check_early() {
     let server = Server::start(directory.path(), &["--check-after", "2s"]);
     assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
     let before = server.get("/orders/1").json();
-    let (placed, begin) = (std::time::Instant::now(), &before["placed_at_ms"]);
+    let (placed, begin) = (Instant::now(), &before["placed_at_ms"]);
     server.kill();
     let mut faked = Command::new("faketime");
     // Only the wall clock: a monotonic clock is never set back.
@@ -136,6 +173,95 @@ fn a_clock_that_is_set_back_over_a_restart_makes_no_check_early() {
     assert_eq!(server.post("/orders", &order(2, "nut")).statuses(), ["placed"]);
     let later = server.get("/orders/2").json();
     assert!(later["placed_at_ms"].as_u64() >= order_1["decided_at_ms"].as_u64(), "{later} after {order_1}");
+}
+
+/// The library with which `faketime` sets the clocks of a program.
+fn faketime() -> String {
+    let preload = Command::new("faketime").args(["-f", "+0", "printenv", "LD_PRELOAD"]).output();
+    String::from_utf8(preload.expect("faketime starts").stdout).expect("text").trim().to_owned()
+}
+
+/// The wall clock goes back by an hour while orders are pending, and by another one over each restart, with the
+/// kill about when checks fall due. Each check is made once, soon after its time.
+#[test]
+fn a_clock_that_is_set_back_again_and_again_delays_no_check() {
+    let (directory, library) = (Directory::new("clock-again"), faketime());
+    let clock = directory.path().join("clock");
+    let set = |offset: &str| std::fs::write(&clock, offset).expect("the clock is set");
+    let launch = || {
+        let mut faked = Command::new("env");
+        faked
+            .arg(format!("LD_PRELOAD={library}"))
+            .arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
+        faked.args(["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", PROGRAM]);
+        let server = Server::launch(faked, &directory.path().join("data"), &["--check-after", "1s"]);
+        server.wait_until_ready();
+        server
+    };
+    set("+0");
+    let mut server = launch();
+    for round in 1..=4_u64 {
+        let orders = (1..=20).map(|id| order(20 * round + id, "nut")).collect::<String>();
+        assert_eq!(server.post("/orders", &orders).statuses(), vec!["placed"; 20]);
+        let placed = Instant::now();
+        set(&format!("-{round}h"));
+        if round > 1 {
+            let kill_at = Duration::from_millis(990 + 5 * round);
+            std::thread::sleep(kill_at.saturating_sub(placed.elapsed()));
+            server.kill();
+            server = launch();
+        }
+        until("all are checked", || server.outcomes().len() as u64 == 20 * round);
+        assert!(placed.elapsed() < Duration::from_secs(30), "not after an hour: {:?}", placed.elapsed());
+    }
+    let outcomes = server.outcomes();
+    let number = |line: &serde_json::Value, field: &str| line[field].as_u64().expect("a number");
+    let mut once = outcomes.iter().map(|end| number(end, "order_id")).collect::<Vec<_>>();
+    once.sort_unstable();
+    assert_eq!(once, (21..=100).collect::<Vec<_>>());
+    assert!(outcomes.is_sorted_by_key(|end| number(end, "decided_at_ms")), "times go on");
+    for id in once {
+        let order = server.get(&format!("/orders/{id}")).json();
+        assert!(number(&order, "decided_at_ms") > number(&order, "check_at_ms"), "never early: {order}");
+    }
+}
+
+/// What `serve` says when it refuses its arguments.
+fn refusal(args: &[&str]) -> String {
+    let refused = Command::new(PROGRAM).args(["serve", "--data", "/nowhere"]).args(args).output();
+    let refused = refused.expect("the program starts");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    String::from_utf8(refused.stderr).expect("text")
+}
+
+/// A wait of nothing, and one of a million years, are errors. The longest ones that are taken do not end at
+/// once, nor do they after a restart.
+#[test]
+fn waits_are_as_long_as_they_say_or_refused() {
+    for wrong in ["0ms", "8761h", "8760000000h", "18446744073709551615ms"] {
+        assert!(refusal(&["--check-after", wrong]).contains("a check comes after 1ms to 8760h"), "{wrong}");
+    }
+    for wrong in ["18446744073709551616ms", "18446744073709551615h", "1"] {
+        assert!(refusal(&["--check-after", wrong]).contains("--check-after"), "{wrong}");
+    }
+    assert!(refusal(&["--timeout", "0s"]).contains("it must be at least 1ms"));
+    let directory = Directory::new("waits");
+    let server =
+        Server::start(directory.path(), &["--check-after", "8760h", "--timeout", "18446744073709551615ms"]);
+    let mut idle = server.connect();
+    assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let order_1 = idle.send("GET", "/orders/1", &[], b"").expect("an idle connection is not cut off").json();
+    let at = |order: &serde_json::Value, field: &str| order[field].as_u64().expect("a time");
+    assert_eq!(order_1["state"], "pending");
+    assert_eq!(at(&order_1, "check_at_ms") - at(&order_1, "placed_at_ms"), 8_760 * 3_600_000);
+    server.kill();
+    let server = Server::start(directory.path(), &["--check-after", "1ms"]);
+    assert_eq!(server.post("/orders", &order(2, "nut")).statuses(), ["placed"]);
+    until("the short wait ends", || server.get("/orders/2").json()["state"] == "released");
+    let order_2 = server.get("/orders/2").json();
+    assert!(at(&order_2, "decided_at_ms") > at(&order_2, "placed_at_ms") + 1, "never early: {order_2}");
+    assert_eq!(server.get("/orders/1").json()["state"], "pending");
 }
 
 /// A client that sends everything twice, and everything again after a restart.
@@ -172,7 +298,7 @@ fn checks_that_were_missed_happen_at_the_restart() {
     assert_eq!(server.post("/orders", &orders).status, 200);
     let early = server.outcomes().len();
     server.kill();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(700));
     let server = Server::start(directory.path(), &["--check-after", "500ms"]);
     until("all are decided", || server.outcomes().len() == 50);
     assert_eq!(server.metric("orders_checks_missed_total"), (50 - early) as f64);

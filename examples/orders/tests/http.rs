@@ -205,6 +205,9 @@ fn what_is_not_there_is_404_and_what_is_not_allowed_is_405() {
     let answer = server.post("/healthz", "");
     assert_eq!(answer.status, 405);
     assert!(answer.head.contains("\r\nallow: get, head\r\n"), "{}", answer.head);
+    for no_item in ["/stock/", "/stock/a%20b", "/stock/n%E2%80%8But", "/stock/%ff"] {
+        assert_eq!(server.get(no_item).status, 400, "{no_item} can have no orders");
+    }
     let stock = server.get("/stock/a%2Fb").json();
     assert_eq!((stock["item"].as_str(), stock["sold"].as_u64()), (Some("a/b"), Some(0)));
 }

@@ -114,7 +114,7 @@ impl Partition {
     }
 
     fn check(&mut self, now: u64) -> Vec<Checked> {
-        for order_id in self.books.due(now, usize::MAX) {
+        for order_id in self.books.due(now) {
             self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
         }
         let mut checked = Vec::new();

@@ -8,13 +8,19 @@
 //! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
 //! that the store has as pending, and no others.
 
+mod checks;
+mod fresh;
+
 use std::collections::HashMap;
 use std::mem;
 
 use order_reconciliation::rules::{self, Item, Terms, Verdict};
-use shardwheel::{Advancer, Config, Key, Scheduler, shard};
+use shardwheel::Key;
 
 use crate::store::{Changes, EndState, Ended, Known, Open, Payment, Recovery, Store, StoreError, content};
+
+use checks::Checks;
+use fresh::Fresh;
 
 use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
 
@@ -46,7 +52,8 @@ struct Pending {
     item: u32,
     terms: Terms,
     placed_at: u64,
-    check: Key,
+    /// Its check in the wheel.
+    check: Option<Key>,
 }
 
 /// A check that was made, and how late it was in whole ms.
@@ -63,29 +70,12 @@ pub(crate) struct Books {
     /// The number of an item in `items`.
     item_numbers: HashMap<String, u32>,
     items: Vec<(String, Item)>,
-    checks: Scheduler<u64>,
-    advancer: Advancer<u64>,
-    /// When the wheel's clock began, in ms.
-    began: u64,
+    checks: Checks,
     last_seq: u64,
     /// What ended and what was paid since the last commit; the rest is collected for the commit.
     changes: Changes,
     /// What the changes hold and the store does not yet.
     fresh: Fresh,
-    /// The same for the changes that were taken last. They may be on their way to the store.
-    taken: Fresh,
-}
-
-/// What one commit changes.
-#[derive(Default)]
-struct Fresh {
-    /// Orders that were placed or paid in part. Some may have ended since.
-    open: Vec<u64>,
-    ended: HashMap<u64, Known>,
-    /// Payments, and their contents.
-    payments: HashMap<String, u64>,
-    /// Items of which units were sold.
-    items: Vec<u32>,
 }
 
 impl Books {
@@ -106,25 +96,21 @@ impl Books {
     }
 
     fn new(shop: Shop, began: u64, last_seq: u64) -> Self {
-        let (checks, advancer) = shard(&Config::default());
         Self {
             shop,
             open: HashMap::new(),
             item_numbers: HashMap::new(),
             items: Vec::new(),
-            checks,
-            advancer,
-            began,
+            checks: Checks::new(began),
             last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
-            taken: Fresh::default(),
         }
     }
 
     /// The time at which these books began, in ms.
     pub(crate) fn began(&self) -> u64 {
-        self.began
+        self.checks.began()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -142,9 +128,7 @@ impl Books {
     }
 
     fn insert(&mut self, order_id: u64, item: u32, terms: Terms, placed_at: u64) {
-        let deadline = terms.due.saturating_sub(self.began);
-        // The wheel has no limit of its own, and without memory the map below would end the program.
-        let check = self.checks.schedule(deadline, order_id).expect("there is memory for a timer");
+        let check = self.checks.enter(order_id, terms.due);
         self.open.insert(order_id, Pending { item, terms, placed_at, check });
     }
 
@@ -191,14 +175,8 @@ impl Books {
 
     /// What is known of an order that was accepted before.
     fn known(&self, store: &dyn Store, order_id: u64) -> Result<Option<Known>, StoreError> {
-        if let Some(pending) = self.known_pending(order_id) {
-            return Ok(Some(pending));
-        }
-        let ended = [&self.fresh, &self.taken].into_iter().find_map(|part| part.ended.get(&order_id));
-        if let Some(&ended) = ended {
-            return Ok(Some(ended));
-        }
-        store.known(order_id)
+        let known = self.known_pending(order_id).or_else(|| self.fresh.end_of(order_id));
+        if known.is_some() { Ok(known) } else { store.known(order_id) }
     }
 
     fn known_pending(&self, order_id: u64) -> Option<Known> {
@@ -220,7 +198,7 @@ impl Books {
         };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
-        self.fresh.open.push(order_id);
+        self.fresh.changed(order_id);
         Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
     }
 
@@ -280,20 +258,20 @@ impl Books {
         if received == rules::Payment::Late {
             return Ok(PaymentAnswer::Late);
         }
-        self.fresh.payments.insert(payment_id.clone(), new.content());
+        self.fresh.paid(payment_id.clone(), new.content());
         self.changes.payments.push(new);
         if received == rules::Payment::InFull {
             self.end(order, EndState::PaidEarly, now);
         } else {
-            self.fresh.open.push(order);
+            self.fresh.changed(order);
         }
         Ok(PaymentAnswer::Counted)
     }
 
     /// The content of a payment that was counted.
     fn known_payment(&self, store: &dyn Store, payment_id: &str) -> Result<Option<u64>, StoreError> {
-        let taken = [&self.fresh, &self.taken].into_iter().find_map(|part| part.payments.get(payment_id));
-        if taken.is_some() { Ok(taken.copied()) } else { store.payment(payment_id) }
+        let fresh = self.fresh.payment(payment_id);
+        if fresh.is_some() { Ok(fresh) } else { store.payment(payment_id) }
     }
 
     /// Takes an order out of the books. This is the only place that does.
@@ -306,30 +284,41 @@ impl Books {
             item.take_back(pending.terms.quantity);
         } else {
             item.sell(pending.terms.quantity);
-            self.fresh.items.push(pending.item);
+            self.fresh.sold(pending.item);
         }
         self.last_seq += 1;
         let order = self.record(order_id, &pending);
-        self.fresh.ended.insert(order_id, order.known());
+        self.fresh.ended(order_id, order.known());
         self.changes.ended.push(Ended { order, state, decided_at: now, seq: self.last_seq });
     }
 
-    /// Makes checks that were due before `now`, `limit` at most, and passes each to `done`. True if there
-    /// may be more.
+    /// Makes checks that fell due since these books began and before `now`, `limit` at most, and passes
+    /// each to `done`. True if there may be more.
     pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
-        let due = self.due(now, limit);
+        let due = self.checks.due(now, limit);
         due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
         due.len() == limit
     }
 
-    /// Takes orders whose checks were due before `now` out of the wheel, `limit` at most. The caller
-    /// decides each.
-    pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
-        let due = self.advancer.advance(now.saturating_sub(self.began + 1)).take(limit);
-        due.map(|fired| fired.payload).collect()
+    /// Makes checks that were overdue when these books began, `limit` at most, and passes each to `done`.
+    pub(crate) fn catch_up(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) {
+        let overdue = self.checks.overdue(limit);
+        overdue.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
     }
 
-    /// Checks an order that came out of the wheel.
+    /// Whether there are checks for [`catch_up`](Self::catch_up).
+    pub(crate) fn is_behind(&self) -> bool {
+        self.checks.is_overdue()
+    }
+
+    /// Takes out the orders whose checks were due before `now`, overdue or not. The caller decides each.
+    pub(crate) fn due(&mut self, now: u64) -> Vec<u64> {
+        let mut due = self.checks.overdue(usize::MAX);
+        due.extend(self.checks.due(now, usize::MAX));
+        due
+    }
+
+    /// Checks an order that was taken out.
     pub(crate) fn decide(&mut self, order_id: u64, now: u64) -> Option<Checked> {
         let terms = self.open.get(&order_id)?.terms;
         let state = match terms.verdict() {
@@ -337,7 +326,7 @@ impl Books {
             Verdict::Released => EndState::Released,
         };
         self.end(order_id, state, now);
-        Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began })
+        Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began() })
     }
 
     /// When a pending order is checked.
@@ -347,21 +336,21 @@ impl Books {
 
     /// When the next check is due, or a little earlier, in ms.
     pub(crate) fn next_check(&self) -> Option<u64> {
-        self.advancer.next_expiration().map(|tick| self.began.saturating_add(tick))
+        if self.is_behind() { Some(self.began()) } else { self.next_due() }
+    }
+
+    /// The same without those that are overdue.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.checks.next()
     }
 
     /// What has changed since the last call. The caller commits it, or drops these books; what the
     /// last call returned must be committed by now.
     pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
-        self.taken = mem::take(&mut self.fresh);
-        let (mut open, mut items) = (mem::take(&mut self.taken.open), mem::take(&mut self.taken.items));
+        let (open, items) = self.fresh.take();
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
-        open.sort_unstable();
-        open.dedup();
         changes.open.extend(open.into_iter().filter_map(|order_id| self.order(order_id)));
-        items.sort_unstable();
-        items.dedup();
         let items = items.into_iter().map(|number| &self.items[number as usize]);
         changes.sold.extend(items.map(|(name, item)| (name.clone(), item.sold)));
         changes

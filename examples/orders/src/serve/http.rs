@@ -77,6 +77,8 @@ enum Refusal {
     TooSlow,
     /// Nothing of the request was done.
     Full,
+    /// Nothing of the request was done, for the disk is full.
+    NoRoom,
     /// The store failed; it is not known whether something was done.
     Unknown,
     Store(StoreError),
@@ -95,6 +97,10 @@ impl Refusal {
             ),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
+            Self::NoRoom => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the disk has no room: nothing can be written; try again later".to_owned(),
+            ),
             Self::Unknown => {
                 (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
             }
@@ -114,7 +120,7 @@ impl Refusal {
             Self::Method(allowed) => {
                 headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
             }
-            Self::Full | Self::Unknown => {
+            Self::Full | Self::NoRoom | Self::Unknown => {
                 metrics.requests_refused.add(1);
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
@@ -193,6 +199,9 @@ async fn post<T: Line>(
     if body.iter().filter(|&&byte| byte == b'\n').count() > MAX_LINES {
         return Err(Refusal::TooLarge);
     }
+    if context.shared.is_full() {
+        return Err(Refusal::NoRoom);
+    }
     let (reply, answers) = oneshot::channel();
     ask(context, message(lines::parse(&body), reply))?;
     let answers = answers.await.map_err(|_| Refusal::Unknown)?.map_err(|books::Full| Refusal::Full)?;
@@ -236,7 +245,8 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 }
 
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
-    let item = decoded(item).ok_or(Refusal::Bad("the item is not UTF-8 text"))?;
+    let item = decoded(item).filter(|item| lines::is_name(item));
+    let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
     let (reply, stock) = oneshot::channel();
     ask(context, Message::Stock { item: item.clone(), reply })?;
     let stock = stock.await.map_err(|_| Refusal::Unknown)?;
@@ -283,6 +293,9 @@ async fn read<R: Send + 'static>(
 }
 
 fn health(shared: &Shared) -> Result<Answered, Refusal> {
+    if shared.is_full() {
+        return Err(Refusal::NoRoom);
+    }
     shared.store().ok_or(Refusal::Full)?;
     Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
 }

@@ -76,7 +76,7 @@ impl fmt::Display for Kind {
     }
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.chars().all(order_reconciliation::is_visible)
 }
 

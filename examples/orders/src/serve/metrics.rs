@@ -125,7 +125,12 @@ impl Metrics {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        gauge(out, "orders_ready", "1 once the store is recovered.", self.ready.get())?;
+        gauge(
+            out,
+            "orders_ready",
+            "1 once the store is recovered, and while it has room.",
+            self.ready.get(),
+        )?;
         gauge(out, "orders_pending", "Orders that wait for their check.", self.pending.get())?;
         seconds(
             out,

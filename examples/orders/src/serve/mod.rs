@@ -26,8 +26,9 @@
 //! # A crash at any instant
 //!
 //! `writer.rs` has the table. A restart reads the store, whose last group is whole or absent, and
-//! rebuilds reservations and wheel from the pending orders. Checks that fell due meanwhile happen in
-//! the first groups; `orders_checks_missed_total` counts them.
+//! rebuilds reservations and wheel from the pending orders. Checks that fell due meanwhile have half of
+//! each group until all are made, so that those that fall due now do not wait for them;
+//! `orders_checks_missed_total` counts them.
 //!
 //! Nothing acknowledged is lost, because answers follow the sync. Nothing is decided twice: an order
 //! is pending in the store until the group that holds its outcome replaces it, the writer is alone,
@@ -44,7 +45,7 @@
 //! | `order_reconciliation::rules`, `../store/` | what decides an order; what survives |
 //! | `lines.rs` | lines in, lines out |
 //! | `clock.rs` | a time that never goes back, also over a restart |
-//! | `books.rs` | the decisions, in memory, and the timers |
+//! | `books.rs`, `books/` | the decisions, in memory; the timers; what a commit changes |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
 //! | `places.rs` | connections: their number, their time limits |

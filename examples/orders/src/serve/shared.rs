@@ -1,5 +1,6 @@
 //! What the writer and the request handlers share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use super::metrics::Metrics;
 pub(crate) struct Shared {
     /// Written by the writer alone.
     store: RwLock<Option<Arc<Disk>>>,
+    /// The last commit found no room. Written by the writer alone.
+    full: AtomicBool,
     pub(crate) metrics: Metrics,
 }
 
@@ -34,7 +37,19 @@ impl Shared {
     }
 
     fn set(&self, store: Option<Arc<Disk>>) {
-        self.metrics.ready.set(u64::from(store.is_some()));
-        *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;
+        let mut place = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        *place = store;
+        self.metrics.ready.set(u64::from(place.is_some() && !self.is_full()));
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        // Ordering: Relaxed; a request that comes at the same time may be early or late.
+        self.full.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_full(&self, full: bool) {
+        // Ordering: Relaxed; as above.
+        self.full.store(full, Ordering::Relaxed);
+        self.metrics.ready.set(u64::from(!full && self.store().is_some()));
     }
 }

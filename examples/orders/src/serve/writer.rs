@@ -14,7 +14,8 @@
 //!
 //! After a commit that failed, it is not known whether the group is durable. No client gets an
 //! answer. The writer drops the books and the next group, opens the store again and reads it, as
-//! after a crash. Meanwhile requests are refused.
+//! after a crash. Meanwhile requests are refused. If the disk was full, the writer then answers readers
+//! alone, and decides nothing until there is room.
 
 use std::mem;
 use std::path::Path;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{self as channel, Receiver, Sender, TryRecvError, select_biased};
+use crossbeam_channel::{self as channel, Receiver, RecvTimeoutError, Sender, TryRecvError, select_biased};
 use tokio::sync::oneshot;
 
 use crate::store::{Disk, Open, StoreError};
@@ -35,6 +36,9 @@ use super::shared::Shared;
 
 /// The greatest number of lines in one commit, and of checks in one commit, about.
 const GROUP: usize = 8_192;
+/// How many checks of a commit may have been overdue at the start. The others fell due since, and do
+/// not wait for these.
+const CATCH_UP: usize = GROUP / 2;
 /// A program with pending orders commits its time at least this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// The time between two attempts to open a store that has no room.
@@ -70,13 +74,14 @@ pub(crate) fn run(
 ) -> Result<(), StoreError> {
     loop {
         let failure = match Writer::recover(directory, shop, shared) {
-            Ok(mut writer) => match writer.work_with_committer(messages, shared) {
+            Ok(mut writer) => match writer.serve(directory, messages, shared) {
                 Ok(()) => return Ok(()),
                 Err(failure) => writer.give_up(failure, shared),
             },
             Err(failure @ StoreError::Full(_)) => failure,
             Err(failure) => return Err(failure),
         };
+        shared.set_full(matches!(failure, StoreError::Full(_)));
         eprintln!("error: {failure}; the store is opened again");
         thread::sleep(RETRY);
         // What came in meanwhile is refused. `Stop` among it ends the program by the closed channel.
@@ -109,6 +114,16 @@ struct Group {
     lines: usize,
     replies: Vec<Reply>,
     checked: Vec<Checked>,
+    /// How many of these were overdue at the start.
+    caught_up: usize,
+}
+
+impl Group {
+    /// How many more checks it may hold that fall due now, if others are overdue or not.
+    fn room(&self, is_behind: bool) -> usize {
+        let share = if is_behind || self.caught_up > 0 { GROUP - CATCH_UP } else { GROUP };
+        share.saturating_sub(self.checked.len() - self.caught_up)
+    }
 }
 
 /// What the writer waits for.
@@ -141,6 +156,45 @@ impl Writer {
             thread::sleep(Duration::from_millis(1));
         }
         failure
+    }
+
+    fn serve(
+        &mut self,
+        directory: &Path,
+        messages: &Receiver<Message>,
+        shared: &Shared,
+    ) -> Result<(), StoreError> {
+        if shared.is_full() && !self.wait_for_room(directory, messages, shared)? {
+            return Ok(());
+        }
+        self.work_with_committer(messages, shared)
+    }
+
+    /// Answers readers until the disk has room again. Returns false if the writer shall stop.
+    fn wait_for_room(
+        &self,
+        directory: &Path,
+        messages: &Receiver<Message>,
+        shared: &Shared,
+    ) -> Result<bool, StoreError> {
+        while let Err(failure) = Disk::try_room(directory) {
+            if !matches!(failure, StoreError::Full(_)) {
+                return Err(failure);
+            }
+            let next = Instant::now() + RETRY;
+            loop {
+                match messages.recv_deadline(next) {
+                    Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                    Ok(Message::Order { order_id, reply }) => drop(reply.send(self.books.order(order_id))),
+                    Ok(Message::Stock { item, reply }) => drop(reply.send(self.books.stock(&item))),
+                    // They were on their way before the disk was known to be full.
+                    Ok(Message::Orders { .. } | Message::Payments { .. }) => {}
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+            }
+        }
+        shared.set_full(false);
+        Ok(true)
     }
 
     fn work_with_committer(
@@ -202,15 +256,16 @@ impl Writer {
 
     /// How long it is until there is something to do without a message.
     fn next_due(&self) -> Option<Duration> {
-        let full = self.group.checked.len() >= GROUP;
-        let check = if self.more {
-            Some(Duration::ZERO)
-        } else {
-            self.books.next_check().map(|at| self.clock.until(at))
+        let is_behind = self.books.is_behind();
+        let check = match self.group.room(is_behind) {
+            0 => None,
+            _ if self.more => Some(Duration::ZERO),
+            _ => self.books.next_due().map(|at| self.clock.until(at)),
         };
+        let catch_up = (is_behind && self.group.caught_up < CATCH_UP).then_some(Duration::ZERO);
         let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
         let heartbeat = (self.books.pending() > 0 && !self.committing).then_some(heartbeat);
-        check.filter(|_| !full).into_iter().chain(heartbeat).min()
+        check.into_iter().chain(catch_up).chain(heartbeat).min()
     }
 
     /// Decides a message, and others that have come in. Returns whether the writer shall stop.
@@ -244,11 +299,15 @@ impl Writer {
         lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
-    /// Decides the checks that were due before `now`, as far as the group has room.
+    /// Decides the checks that were due before `now`, as far as the group has room: those that fell due
+    /// in this run, and by turns those that were overdue at its start.
     fn check(&mut self, now: u64) {
-        let room = GROUP.saturating_sub(self.group.checked.len());
-        let checked = &mut self.group.checked;
+        let room = self.group.room(self.books.is_behind());
+        let Group { checked, caught_up, .. } = &mut self.group;
         self.more = self.books.check(now, room, |check| checked.push(check));
+        let before = checked.len();
+        self.books.catch_up(now, CATCH_UP - *caught_up, |check| checked.push(check));
+        *caught_up += checked.len() - before;
     }
 
     /// Hands what is decided to the committer, if there is anything.

@@ -11,8 +11,9 @@
 //! | `sold` | item | units |
 //! | `meta` | `now` | time of the last commit |
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
@@ -41,6 +42,10 @@ const NOW: &[u8] = b"now";
 const FILE: &str = "orders.redb";
 /// Its name until it is made.
 const NEW: &str = "orders.redb.new";
+/// A file that shows whether there is room.
+const ROOM: &str = "orders.room";
+/// Room that commits shall find, in bytes: that of the longest body.
+const SPARE: usize = 1 << 20;
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
 
@@ -67,24 +72,43 @@ impl Disk {
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
         fs::create_dir_all(&directory)?;
         let path = directory.as_ref().join(FILE);
-        if !path.exists() {
+        if !path.exists() || is_blank(&path)? {
             Self::make(directory.as_ref(), &path)?;
         }
-        Self::with(Builder::new().set_cache_size(CACHE).open(path)?)
+        Self::with(Builder::new().set_cache_size(CACHE).open(path).map_err(no_store)?)
     }
 
     /// Makes a store under another name first: without room there is a file that is no store.
     fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
         // Held until the store is there: another process may begin as well.
-        let (lock, new) = (fs::File::open(directory)?, directory.join(NEW));
+        let (lock, new) = (File::open(directory)?, directory.join(NEW));
         lock.lock()?;
-        if path.exists() {
+        if path.exists() && !is_blank(path)? {
             return Ok(());
         }
         fs::write(&new, [])?;
         drop(Self::with(Builder::new().create(&new)?)?);
         fs::rename(&new, path)?;
         Ok(lock.sync_all()?)
+    }
+
+    /// Finds out whether the store in a directory can grow: writes a file of twice the store's length, which
+    /// is how a store grows, and removes it. Only its last part takes room.
+    ///
+    /// # Errors
+    ///
+    /// It cannot: most likely [`StoreError::Full`].
+    pub fn try_room(directory: impl AsRef<Path>) -> Result<(), StoreError> {
+        let (store, room) = (directory.as_ref().join(FILE), directory.as_ref().join(ROOM));
+        let end = 2 * fs::metadata(store)?.len();
+        let tried = File::create(&room).and_then(|file| {
+            file.write_all_at(&vec![1; SPARE], end)?;
+            file.sync_all()
+        });
+        // One that could not be made need not be removed.
+        let removed = fs::remove_file(&room);
+        tried?;
+        Ok(removed?)
     }
 
     /// Opens a store on storage of the caller's own: for tests that break it.
@@ -110,6 +134,41 @@ impl Disk {
 
     fn view<R>(&self, look: impl FnOnce(&Views) -> Result<R, StoreError>) -> Result<R, StoreError> {
         look(&self.views.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether a file is what remains of a first start without room: the engine writes its name, at the very
+/// beginning, when all else of a new store is there. So nothing is in it beyond a page of settings.
+fn is_blank(path: &Path) -> io::Result<bool> {
+    const NAME: usize = 9;
+    let mut file = File::open(path)?;
+    let mut page = [0; 4_096];
+    let mut part = page.len();
+    let mut first = true;
+    while part > 0 {
+        part = file.read(&mut page)?;
+        let blank = if first { NAME.min(part) } else { part };
+        if page[..blank].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        first = false;
+    }
+    Ok(true)
+}
+
+/// Says what to do about a file of another kind.
+fn no_store(error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+            StoreError::Io(io::Error::new(
+                ErrorKind::InvalidData,
+                format!(
+                    "the file {FILE} holds something, but its beginning is no store of orders ({error}). Put a copy \
+                     in its place, or move it away: then the shop begins anew"
+                ),
+            ))
+        }
+        error => error.into(),
     }
 }
 
@@ -245,7 +304,7 @@ impl From<DatabaseError> for StoreError {
         match error {
             DatabaseError::Storage(error) => error.into(),
             DatabaseError::DatabaseAlreadyOpen => {
-                Self::Io(io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open"))
+                Self::Io(io::Error::new(ErrorKind::ResourceBusy, "another process has it open"))
             }
             error => Self::Engine(Box::new(error)),
         }

@@ -232,6 +232,23 @@ impl Client {
     }
 }
 
+/// The numbers of the command line, by option, with their defaults. Test runners pass options of their own,
+/// which mean nothing here.
+pub(crate) fn options<const N: usize>(defaults: [(&str, u64); N]) -> [u64; N] {
+    let args = std::env::args().collect::<Vec<_>>();
+    defaults.map(|(name, default)| {
+        let at = args.iter().position(|arg| arg == name);
+        at.and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(default)
+    })
+}
+
+/// The memory of a process, in bytes.
+pub(crate) fn memory(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1_024.0
+}
+
 /// Waits until something is true, with patience.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();

@@ -54,6 +54,29 @@ fn what_is_on_its_way_to_the_store_is_known() {
     assert_eq!(books.stock("nut"), Stock { stock: 10, reserved: 0, sold: 1 });
 }
 
+/// A wait that ends beyond any time there is never ends, also after a restart; no wait ends early.
+#[test]
+fn no_wait_is_too_long() {
+    const MILLION_YEARS: u64 = 1_000_000 * 365 * 24 * 3_600_000;
+    for check_after in [1, MILLION_YEARS, u64::MAX - 8, u64::MAX - 7, u64::MAX] {
+        let (store, shop) =
+            (Disk::on(InMemoryBackend::new()).expect("a new store"), Shop { check_after, ..SHOP });
+        let mut books = Books::recover(shop, &store, 3).expect("the store is read");
+        let check_at = 7_u64.saturating_add(check_after);
+        assert_eq!(place(&mut books, &store, 1, 7), OrderAnswer::Placed { check_at });
+        store.commit(&books.take_changes(7)).expect("a commit");
+        let restarted = Books::recover(shop, &store, 8.min(check_at)).expect("the store is read");
+        for mut books in [books, restarted] {
+            for now in [8, check_at - 1, check_at].map(|now| now.min(check_at)) {
+                assert!(!books.check(now, 9, |_| panic!("{check_after} is over at {now}")));
+            }
+            let mut checks = 0;
+            books.check(check_at.saturating_add(1), 9, |_| checks += 1);
+            assert_eq!(checks, u64::from(check_at < u64::MAX), "{check_after}");
+        }
+    }
+}
+
 /// Scarce stock, and events that meet at the same instants: the books decide as the replay does.
 #[test]
 fn the_books_decide_as_the_replay_does() {
