@@ -60,6 +60,8 @@ mod tick;
 #[cfg(feature = "timer")]
 mod timer;
 mod unwind;
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod vectors;
 
 #[cfg(feature = "timer")]
 pub use clock::{Clock, ManualClock, MonotonicClock};

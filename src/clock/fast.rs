@@ -97,9 +97,7 @@ impl FastClock {
         let raw = cycles();
         let nanos = match ANCHOR.get() {
             Some(anchor) if raw.wrapping_sub(anchor.raw) < counter.window => {
-                // No overflow: the difference is below a window's steps, so the product is at most
-                // a window's nanoseconds (16 bits) times 2^FRACTION.
-                anchor.nanos + (((raw - anchor.raw) * counter.rate) >> FRACTION)
+                anchor.nanos + counter.nanos_of(raw - anchor.raw)
             }
             _ => weigh_anchor(raw),
         };
@@ -116,10 +114,23 @@ impl CycleCounter {
         let steps = u128::from(last.raw.checked_sub(first.raw)?);
         let nanos = u128::from(last.nanos.checked_sub(first.nanos)?);
         let rate = u64::try_from((nanos << FRACTION).checked_div(steps)?).ok()?;
+        Some(Self::of_measured(rate))
+    }
+
+    /// The counter whose steps were measured to take so many nanoseconds, times 2^[`FRACTION`].
+    fn of_measured(rate: u64) -> Self {
         // A quarter more, see above.
         let rate = rate + rate.div_ceil(4);
         let window = ((WINDOW.as_nanos() << FRACTION) / u128::from(rate)) as u64;
-        Some(Self { window, rate })
+        Self { window, rate }
+    }
+
+    /// The nanoseconds of so many steps, less than a window has.
+    #[inline(always)]
+    fn nanos_of(&self, steps: u64) -> u64 {
+        // No overflow: the steps are below a window's, so the product is at most a window's
+        // nanoseconds (16 bits) times 2^FRACTION.
+        (steps * self.rate) >> FRACTION
     }
 }
 
@@ -198,5 +209,18 @@ mod tests {
         // Measured while the clock was slow by a tenth, used while it is fast by a tenth.
         let true_rate = one / 5 * 4;
         assert!(one / 10 * 9 > true_rate / 10 * 11, "{one}");
+    }
+
+    #[cfg(not(any(shardwheel_loom, fuzzing)))]
+    #[test]
+    fn vectors_of_counters() {
+        use crate::vectors::{numbers, show};
+        for measured in numbers(1, 60).into_iter().filter(|&measured| measured > 0 && measured >> 63 == 0) {
+            let counter = CycleCounter::of_measured(measured);
+            show("clock_rate", &[measured], &[counter.rate]);
+            for steps in numbers(measured, 4).into_iter().filter(|&steps| steps < counter.window) {
+                show("clock_advance", &[steps, counter.rate], &[counter.nanos_of(steps)]);
+            }
+        }
     }
 }

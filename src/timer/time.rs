@@ -178,6 +178,18 @@ mod tests {
         }
     }
 
+    #[cfg(not(any(shardwheel_loom, fuzzing)))]
+    #[test]
+    fn vectors_of_divisors() {
+        use crate::vectors::{numbers, show};
+        for value in numbers(1, 20).into_iter().filter(|&value| value > 0) {
+            let divisor = Divisor::new(value);
+            for n in numbers(value, 4) {
+                show("divisor", &[value, n], &[divisor.divide(n), divisor.divide_up(n)]);
+            }
+        }
+    }
+
     #[test]
     fn what_is_out_of_range_never_comes() {
         let time = millis();

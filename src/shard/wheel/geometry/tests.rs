@@ -165,3 +165,23 @@ fn a_window_in_the_past_yields_its_end() {
     assert_eq!(Geometry::new(16).choose(100, 20..=30), 30);
     assert_eq!(Geometry::new(16).choose(100, 20..=130), 100);
 }
+
+#[cfg(not(any(shardwheel_loom, fuzzing)))]
+#[test]
+fn vectors_of_slots() {
+    use crate::vectors::{numbers, show};
+    for bits in 1..=15 {
+        let geometry = Geometry::new(1 << bits);
+        let (ticks, others) = (numbers(bits, 12), numbers(bits + 100, 12));
+        for (from, deadline) in ticks.into_iter().zip(others).map(|(a, b)| (a.min(b), a.max(b))) {
+            let slot = geometry.place(from, deadline);
+            let (index, round) = (geometry.index(slot) as u64, u64::from(geometry.round(slot)));
+            let level = slot.level as u64;
+            let results = [level, slot.number, geometry.expiration(slot), index, round];
+            let results = [&results[..], &[geometry.end_of_window(from)]].concat();
+            show("geometry", &[bits, from, deadline], &results);
+            let first = geometry.first_from(slot.level, from).map(|slot| slot.number);
+            show("first_from", &[bits, level, from], &[u64::from(first.is_some()), first.unwrap_or(0)]);
+        }
+    }
+}
