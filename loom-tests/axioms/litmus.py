@@ -11,7 +11,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
-from programs import ACQ, ACQREL, NONE, PLAIN, REL, RLX, SC, Op, Order, Program, Steps, Thread, cas, fence, read, update, write
+from programs import (
+    ACQ,
+    ACQREL,
+    NONE,
+    PLAIN,
+    REL,
+    RLX,
+    SC,
+    Op,
+    Order,
+    Program,
+    Steps,
+    Thread,
+    cas,
+    fence,
+    read,
+    update,
+    write,
+)
 from rc11 import CPP20, RC11, WEAKEST, Model
 
 F = fence
@@ -54,7 +72,9 @@ class Litmus:
         return {RC11: self.published, CPP20: weaker, WEAKEST: weaker if self.weakest is None else self.weakest}
 
 
-def test(name: str, allowed: bool, threads: tuple[Thread, ...], weaker: bool | None = None, /, **outcome: int) -> Litmus:
+def test(
+    name: str, allowed: bool, threads: tuple[Thread, ...], weaker: bool | None = None, /, **outcome: int
+) -> Litmus:
     """A test whose outcome is these values: registers, and `m_x` for the last value of `x`."""
     registers = {name: value for name, value in outcome.items() if not name.startswith("m_")}
     memory = {name[2:]: value for name, value in outcome.items() if name.startswith("m_")}
@@ -76,7 +96,13 @@ def sb(name: str, allowed: bool, w: Order, f: Order, g: Order, r: Order) -> Litm
 
 
 def mp(name: str, allowed: bool, f: Order, w: Order, r: Order, g: Order) -> Litmus:
-    return test(name, allowed, (thread(W("x", 1, RLX), F(f), W("y", 1, w)), thread(R("a", "y", r), F(g), R("b", "x", RLX))), a=1, b=0)
+    return test(
+        name,
+        allowed,
+        (thread(W("x", 1, RLX), F(f), W("y", 1, w)), thread(R("a", "y", r), F(g), R("b", "x", RLX))),
+        a=1,
+        b=0,
+    )
 
 
 def lb(name: str, r: Order, f: Order, w: Order, weakest: bool = False) -> Litmus:
@@ -117,7 +143,11 @@ def isa2(name: str, allowed: bool, w: Order, r: Order) -> Litmus:
 
 
 def rwc(name: str, allowed: bool, f: Order, g: Order) -> Litmus:
-    threads = thread(W("x", 1, RLX)), thread(R("a", "x", RLX), F(f), R("b", "y", RLX)), thread(W("y", 1, RLX), F(g), R("c", "x", RLX))
+    threads = (
+        thread(W("x", 1, RLX)),
+        thread(R("a", "x", RLX), F(f), R("b", "y", RLX)),
+        thread(W("y", 1, RLX), F(g), R("c", "x", RLX)),
+    )
     return test(name, allowed, threads, a=1, b=0, c=0)
 
 
@@ -213,23 +243,61 @@ TESTS = [
     test("CoWW", False, (thread(W("x", 1, RLX), W("x", 2, RLX)),), m_x=1),
     test("CoWR", False, (thread(W("x", 1, RLX), R("a", "x", RLX)), thread(W("x", 2, RLX))), a=2, m_x=1),
     test("CoRW", False, (thread(R("a", "x", RLX), W("x", 1, RLX)), thread(W("x", 2, RLX))), a=2, m_x=2),
-    test("CoRR, two readers", False, (
-        thread(W("x", 1, RLX)), thread(W("x", 2, RLX)),
-        thread(R("a", "x", RLX), R("b", "x", RLX)), thread(R("c", "x", RLX), R("d", "x", RLX)),
-    ), a=1, b=2, c=2, d=1),
-    test("Z6.U (C11 forbids it)", True, (
-        thread(W("x", 1, SC), W("y", 1, REL)), thread(add("b", "y", 1, SC), R("c", "y", RLX)), thread(W("y", 3, SC), R("a", "x", SC)),
-    ), a=0, b=1, c=3),
+    test(
+        "CoRR, two readers",
+        False,
+        (
+            thread(W("x", 1, RLX)),
+            thread(W("x", 2, RLX)),
+            thread(R("a", "x", RLX), R("b", "x", RLX)),
+            thread(R("c", "x", RLX), R("d", "x", RLX)),
+        ),
+        a=1,
+        b=2,
+        c=2,
+        d=1,
+    ),
+    test(
+        "Z6.U (C11 forbids it)",
+        True,
+        (
+            thread(W("x", 1, SC), W("y", 1, REL)),
+            thread(add("b", "y", 1, SC), R("c", "y", RLX)),
+            thread(W("y", 3, SC), R("a", "x", SC)),
+        ),
+        a=0,
+        b=1,
+        c=3,
+    ),
     two_swaps("atomicity: two swaps of one word", False, RLX),
     test("atomicity: two additions", False, (thread(add("a", "x", 1, RLX)), thread(add("b", "x", 1, RLX))), m_x=1),
-    test("SB, AcqRel read-modify-writes of two words", True, (
-        thread(add("c", "x", 1, ACQREL), R("a", "y", ACQ)), thread(add("d", "y", 1, ACQREL), R("b", "x", ACQ)),
-    ), a=0, b=0),
-    test("SB, AcqRel read-modify-writes of one word between", False, (
-        thread(W("x", 1, RLX), add("c", "z", 1, ACQREL), R("a", "y", RLX)),
-        thread(W("y", 1, RLX), add("d", "z", 1, ACQREL), R("b", "x", RLX)),
-    ), a=0, b=0),
-    sequence("a release sequence: a relaxed addition of a third thread", False, False, thread(add("c", "y", 1, RLX)), own=False),
+    test(
+        "SB, AcqRel read-modify-writes of two words",
+        True,
+        (
+            thread(add("c", "x", 1, ACQREL), R("a", "y", ACQ)),
+            thread(add("d", "y", 1, ACQREL), R("b", "x", ACQ)),
+        ),
+        a=0,
+        b=0,
+    ),
+    test(
+        "SB, AcqRel read-modify-writes of one word between",
+        False,
+        (
+            thread(W("x", 1, RLX), add("c", "z", 1, ACQREL), R("a", "y", RLX)),
+            thread(W("y", 1, RLX), add("d", "z", 1, ACQREL), R("b", "x", RLX)),
+        ),
+        a=0,
+        b=0,
+    ),
+    sequence(
+        "a release sequence: a relaxed addition of a third thread",
+        False,
+        False,
+        thread(add("c", "y", 1, RLX)),
+        own=False,
+    ),
     sequence("a release sequence: a later store of the same thread", False, True, own=True),
     plain_mp("data race: MP, relaxed", True, RLX, RLX),
     plain_mp("data race: MP, release only", True, REL, RLX),

@@ -121,7 +121,6 @@ class Path(NamedTuple):
     is_stuck: bool = False
 
 
-
 @dataclass(frozen=True)
 class Program:
     """A litmus test: threads, the orderings of their places, and the outcome that must not be."""

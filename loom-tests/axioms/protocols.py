@@ -11,7 +11,24 @@ from dataclasses import dataclass
 from types import SimpleNamespace as Sites
 from typing import Any
 
-from programs import ACQ, PLAIN, REL, RLX, SC, Op, Program, Steps, Thread, cas, fence, read, swap, update, wait_for, write
+from programs import (
+    ACQ,
+    PLAIN,
+    REL,
+    RLX,
+    SC,
+    Op,
+    Program,
+    Steps,
+    Thread,
+    cas,
+    fence,
+    read,
+    swap,
+    update,
+    wait_for,
+    write,
+)
 from source import Assumed, Site
 
 PROTOCOL = "shard/shared/protocol.rs"
@@ -407,7 +424,9 @@ def schedule_against_the_end() -> Protocol:
             "slot": Site(slots, "get", "load("),
             "word": Site(CELL, "word", "word.load("),
         },
-        bad=lambda r: r.accepted + r.took_back == 0 and not r.found or r.accepted and not r.found or r.took_back and r.found,
+        bad=lambda r: (
+            r.accepted + r.took_back == 0 and not r.found or r.accepted and not r.found or r.took_back and r.found
+        ),
         needed=("read_fence", "close_fence", "fill_slot", "slot", "fill"),
         loom="hazard_10_*",
     )
@@ -1090,8 +1109,13 @@ def end_against_a_wait() -> Protocol:
 
 
 PAIRS = (
-    schedule_against_flush, schedule_against_sleep, schedule_against_the_end, dead_reports,
-    request_against_a_new_leader, request_against_a_visit, request_against_the_watchdog,
+    schedule_against_flush,
+    schedule_against_sleep,
+    schedule_against_the_end,
+    dead_reports,
+    request_against_a_new_leader,
+    request_against_a_visit,
+    request_against_the_watchdog,
 )
 OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,

@@ -18,7 +18,7 @@ from itertools import permutations, product
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from programs import PLAIN, RLX, SC, Event, Path, Program
+from programs import PLAIN, SC, Event, Path, Program
 
 Relation = list[int]
 
@@ -95,7 +95,9 @@ class Frame:
         self.all = (1 << len(self.events)) - 1
         self.sb = self._sequenced_before()
         self.same_loc = self._same_location()
-        self.writes = {loc: [at for at, e in enumerate(self.events) if e.kind == "W" and e.loc == loc] for loc in locations}
+        self.writes = {
+            loc: [at for at, e in enumerate(self.events) if e.kind == "W" and e.loc == loc] for loc in locations
+        }
         self.reads = [at for at, e in enumerate(self.events) if e.kind == "R"]
         self.sc = self._set(lambda e: e.order is SC)
         self.sc_fences = self._set(lambda e: e.order is SC and e.kind == "F")
@@ -302,7 +304,9 @@ def describe(execution: Execution) -> str:
         what = {"R": f"reads {event.loc} = {event.value}", "W": f"writes {event.loc} = {event.value}", "F": "fence"}
         rmw = " (read-modify-write)" if event.is_rmw else ""
         where = f"  [{event.site}]" if event.site else ""
-        lines.append(f"  {names[at]}: thread {event.thread}: {what[event.kind]}, {event.order.value}{rmw}{source}{where}")
+        lines.append(
+            f"  {names[at]}: thread {event.thread}: {what[event.kind]}, {event.order.value}{rmw}{source}{where}"
+        )
     lines.append(f"  in the end: {execution.memory()}")
     if race := execution.race():
         lines.append(f"  data race: {names[race[0]]} and {names[race[1]]}")

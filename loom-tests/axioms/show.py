@@ -1,7 +1,7 @@
 """Prints the verdicts, and a counterexample for each fence or ordering that is taken out.
 
-    python3 show.py           each protocol and what it needs
-    python3 show.py sleep     also the counterexamples of those whose name has this word
+python3 show.py           each protocol and what it needs
+python3 show.py sleep     also the counterexamples of those whose name has this word
 """
 
 import sys

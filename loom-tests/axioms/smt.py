@@ -8,11 +8,11 @@ larger relation, z3 finds an execution exactly if the least relations allow one.
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, product
 
 import z3
-
-from programs import PLAIN, SC, Program
+from programs import PLAIN, Program
 from rc11 import Frame, Model, frames
 
 Cells = dict[tuple[int, int], z3.BoolRef]
@@ -44,9 +44,12 @@ class Formulas:
 
     def _pairs(self, one: str, other: str) -> list[tuple[int, int]]:
         """Pairs of accesses of one location and of these kinds."""
-        fits = lambda i, j: self.events[i].kind == one and self.events[j].kind == other
-        same = lambda i, j: i != j and self.events[i].loc == self.events[j].loc
-        return [(i, j) for i in self.size for j in self.size if fits(i, j) and same(i, j)]
+
+        def fits(i: int, j: int) -> bool:
+            kinds = (self.events[i].kind, self.events[j].kind) == (one, other)
+            return kinds and i != j and self.events[i].loc == self.events[j].loc
+
+        return [(i, j) for i in self.size for j in self.size if fits(i, j)]
 
     def _relation(self, name: str) -> Cells:
         return {(i, j): z3.Bool(f"{name}{i}_{j}") for i in self.size for j in self.size}
@@ -83,19 +86,27 @@ class Formulas:
         return cells
 
     def _happens_before(self) -> Cells:
-        hb, sequences = self._relation("hb"), self._sequences()
-        for (k, read), cell in self.rf.items():
-            for (head, end), in_sequence in sequences.items():
-                if end == k and self.events[read].order is not PLAIN:
-                    for i in self._release_ends(head):
-                        for j in self._acquire_ends(read):
-                            self.solver.add(z3.Implies(z3.And(in_sequence, cell), hb[i, j]))
-        for i, j in hb:
-            if self.is_before(i, j):
-                self.solver.add(hb[i, j])
-            self.solver.add([z3.Implies(z3.And(hb[i, j], hb[j, k]), hb[i, k]) for k in self.size])
+        """Closed under one more step to the right, so it contains each path of steps."""
+        hb = self._relation("hb")
+        for (j, k), step in self._steps():
+            self.solver.add(z3.Implies(step, hb[j, k]))
+            self.solver.add([z3.Implies(z3.And(hb[i, j], step), hb[i, k]) for i in self.size])
         self.solver.add([z3.Not(hb[i, i]) for i in self.size])
         return hb
+
+    def _steps(self) -> Iterator[tuple[tuple[int, int], z3.BoolRef]]:
+        """The next event of a thread, and what synchronizes."""
+        for i, j in product(self.size, self.size):
+            if self.is_before(i, j) and not any(self.is_before(i, k) and self.is_before(k, j) for k in self.size):
+                yield (i, j), z3.BoolVal(True)
+        sequences = self._sequences()
+        for (k, read), cell in self.rf.items():
+            heads = [(head, within) for (head, end), within in sequences.items() if end == k]
+            if self.events[read].order is PLAIN:
+                continue
+            for head, within in heads:
+                for pair in product(self._release_ends(head), self._acquire_ends(read)):
+                    yield pair, z3.And(within, cell)
 
     def _release_ends(self, head: int) -> list[int]:
         fences = [i for i in self.size if self.events[i].kind == "F" and self.is_before(i, head)]
@@ -107,7 +118,9 @@ class Formulas:
 
     def _reads_before(self) -> Cells:
         def before(read: int, write: int) -> z3.BoolRef:
-            return z3.Or([z3.And(cell, self.place[i] < self.place[write]) for (i, j), cell in self.rf.items() if j == read])
+            return z3.Or(
+                [z3.And(cell, self.place[i] < self.place[write]) for (i, j), cell in self.rf.items() if j == read]
+            )
 
         return {(i, j): before(i, j) for i, j in self._pairs("R", "W")}
 
@@ -119,7 +132,8 @@ class Formulas:
             if not self.events[i].loc or self.events[i].loc != self.events[j].loc:
                 self.solver.add(z3.Not(cell))
                 continue
-            self.solver.add([z3.Implies(z3.And(cell, eco[j, k]), eco[i, k]) for k in self.size])
+            here = [k for k in self.size if self.events[k].loc == self.events[i].loc]
+            self.solver.add([z3.Implies(z3.And(cell, eco[j, k]), eco[i, k]) for k in here])
         return eco
 
     def _coherence_and_atomicity(self) -> None:
@@ -171,11 +185,21 @@ class Formulas:
     def _ends_badly(self) -> z3.BoolRef:
         if not self.program.bad(self.frame.registers):
             return z3.BoolVal(False)
-        return z3.Or([
-            z3.And([self.place[at] <= self.place[last] for last in chosen for at in self.frame.writes[self.events[last].loc]])
-            for chosen in self._last_writes()
-            if self.program.bad_memory(self.frame.registers, {self.events[at].loc: self.events[at].value for at in chosen})
-        ])
+        return z3.Or(
+            [
+                z3.And(
+                    [
+                        self.place[at] <= self.place[last]
+                        for last in chosen
+                        for at in self.frame.writes[self.events[last].loc]
+                    ]
+                )
+                for chosen in self._last_writes()
+                if self.program.bad_memory(
+                    self.frame.registers, {self.events[at].loc: self.events[at].value for at in chosen}
+                )
+            ]
+        )
 
     def _last_writes(self) -> list[tuple[int, ...]]:
         chosen: list[tuple[int, ...]] = [()]

@@ -6,10 +6,29 @@ from collections import Counter
 from pathlib import Path
 
 import z3
-
 from arithmetic import (
-    BITS, DISPLACED, FRACTION, MAX, MAX_EXTENSION, PARTS, WINDOW_NANOS, Geometry, NodeWord, Word, bucket_of, clock_advance,
-    clock_rate, divide, divide_up, is_of, key_place, roundest, shards_after, shl, shr, values_of, word,
+    BITS,
+    DISPLACED,
+    FRACTION,
+    MAX,
+    MAX_EXTENSION,
+    PARTS,
+    WINDOW_NANOS,
+    Geometry,
+    NodeWord,
+    Word,
+    bucket_of,
+    clock_advance,
+    clock_rate,
+    divide,
+    divide_up,
+    is_of,
+    key_place,
+    roundest,
+    shards_after,
+    shr,
+    values_of,
+    word,
 )  # fmt: skip
 
 SIZES = range(1, 16)
@@ -113,7 +132,13 @@ class Rounding(Proof):
     def test_never_early_and_a_tick_late_at_most(self) -> None:
         """A deadline is rounded up, the clock down."""
         tick, deadline, now, up, down = z3.Reals("tick deadline now up down")
-        rounded = (tick >= 1, up * tick >= deadline, (up - 1) * tick < deadline, down * tick <= now, (down + 1) * tick > now)
+        rounded = (
+            tick >= 1,
+            up * tick >= deadline,
+            (up - 1) * tick < deadline,
+            down * tick <= now,
+            (down + 1) * tick > now,
+        )
         self.prove(now >= deadline, *rounded, down >= up)
         self.prove(z3.Not(down <= up - 1), *rounded, now >= deadline + tick)
 
@@ -127,11 +152,16 @@ class Fields(Proof):
     def test_each_change_of_a_word_leaves_its_other_fields(self) -> None:
         before, extension = NodeWord(A), z3.ULE(B, MAX_EXTENSION)
         changed = before.with_status(B)
-        self.prove(z3.And(self.same(before, changed, "version", "extension", "is_displaced"), changed.status() == B), z3.ULE(B, 7))
+        self.prove(
+            z3.And(self.same(before, changed, "version", "extension", "is_displaced"), changed.status() == B),
+            z3.ULE(B, 7),
+        )
         changed = before.displaced()
         self.prove(z3.And(self.same(before, changed, "version", "extension", "status"), changed.is_displaced() != 0))
         changed = before.with_extension(B)
-        self.prove(z3.And(self.same(before, changed, "version", "status", "is_displaced"), changed.extension() == B), extension)
+        self.prove(
+            z3.And(self.same(before, changed, "version", "status", "is_displaced"), changed.extension() == B), extension
+        )
         changed = before.rearmed()
         self.prove(z3.And(self.same(before, changed, "version"), changed.extension() == 0, changed.raw & 15 == 1))
 
@@ -157,7 +187,12 @@ class Figures(Proof):
         for log in range(BITS):
             bucket = z3.simplify(bucket_of(A, word(log)))
             first, last = values_of(bucket)
-            claim = z3.And(z3.ULE(first, A), z3.ULE(A, last), z3.ULT(bucket, (BITS - 4 + 1) * PARTS), z3.ULE(last - first, shr(first, 4)))
+            claim = z3.And(
+                z3.ULE(first, A),
+                z3.ULE(A, last),
+                z3.ULT(bucket, (BITS - 4 + 1) * PARTS),
+                z3.ULE(last - first, shr(first, 4)),
+            )
             self.prove(claim, has_log(A, log))
 
     def test_the_roundest_tick(self) -> None:
@@ -196,9 +231,20 @@ def _divisor(value: int, n: int) -> list[Word]:
 
 def _word(raw: int, extension: int) -> list[Word]:
     before = NodeWord(word(raw))
-    changes = [before.with_status(word(7)), before.displaced(), before.with_extension(word(extension)), before.rearmed()]
+    changes = [
+        before.with_status(word(7)),
+        before.displaced(),
+        before.with_extension(word(extension)),
+        before.rearmed(),
+    ]
     changes += [before.next_version(word(1)), before.next_version_in_place(word(extension))]
-    return [before.status(), before.version(), before.extension(), shr(before.is_displaced(), 3), *(each.raw for each in changes)]
+    return [
+        before.status(),
+        before.version(),
+        before.extension(),
+        shr(before.is_displaced(), 3),
+        *(each.raw for each in changes),
+    ]
 
 
 def _key(shard: int, node: int, first: int) -> list[Word]:

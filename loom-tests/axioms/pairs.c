@@ -1,0 +1,75 @@
+/* The five Dekker pairs for GenMC, which checks them under its own RC11:
+ *
+ *   for pair in 1 2 3 4 5; do genmc --rc11 -- -DPAIR=$pair pairs.c; done
+ *
+ * With -DNO_FIRST or -DNO_SECOND a fence is taken out, and GenMC must report an error. protocols.py has the same pairs
+ * in full, with the orderings that the source has.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#define RLX memory_order_relaxed
+#define load(word) atomic_load_explicit(&word, RLX)
+#define store(word, value) atomic_store_explicit(&word, value, RLX)
+#ifdef NO_FIRST
+#define FIRST_FENCE
+#else
+#define FIRST_FENCE atomic_thread_fence(memory_order_seq_cst)
+#endif
+#ifdef NO_SECOND
+#define SECOND_FENCE
+#else
+#define SECOND_FENCE atomic_thread_fence(memory_order_seq_cst)
+#endif
+
+atomic_int mine, theirs, head;
+int one_sees, other_sees;
+
+static void write_mine(void) {
+#if PAIR == 3 /* the node's word, before `closed` */
+  atomic_store_explicit(&mine, 1, memory_order_release);
+#elif PAIR == 4 /* `reported`, before `sweep_at` */
+  atomic_fetch_add_explicit(&mine, 1, memory_order_release);
+#elif PAIR == 5 /* `requested`, before `leader` */
+  atomic_exchange_explicit(&mine, 1, memory_order_release);
+#else /* the bit of a list, before `sealed` (1) or `wake_below` (2) */
+  atomic_fetch_or_explicit(&mine, 1, RLX);
+#endif
+}
+
+void *producer(void *unused) {
+  write_mine();
+  FIRST_FENCE;
+  one_sees = load(theirs);
+#if PAIR == 1
+  int empty = 0;
+  if (!one_sees)
+    one_sees = !atomic_compare_exchange_strong_explicit(&head, &empty, 1, memory_order_release, RLX);
+#endif
+  return NULL;
+}
+
+void *advancer(void *unused) {
+  store(theirs, 1);
+  SECOND_FENCE;
+  other_sees = load(mine);
+#if PAIR == 1
+  if (other_sees) {
+    atomic_fetch_and_explicit(&mine, 0, RLX);
+    other_sees = atomic_exchange_explicit(&head, 9, memory_order_acquire) == 1;
+  }
+#endif
+  return NULL;
+}
+
+int main(void) {
+  pthread_t one, other;
+  pthread_create(&one, NULL, producer, NULL);
+  pthread_create(&other, NULL, advancer, NULL);
+  pthread_join(one, NULL);
+  pthread_join(other, NULL);
+  assert(one_sees || other_sees);
+  return 0;
+}
