@@ -61,6 +61,7 @@ mod tick;
 mod timer;
 mod unwind;
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+#[path = "../tests/support/vectors.rs"]
 mod vectors;
 
 #[cfg(feature = "timer")]

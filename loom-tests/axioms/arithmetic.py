@@ -1,7 +1,7 @@
 """The crate's arithmetic as formulas over bit vectors of 64 bits.
 
 Each function is written once. z3 proves its properties for all inputs, and evaluates it on the
-inputs for which the crate's unit tests print what its own code computes (`src/vectors.rs`).
+inputs for which the crate's unit tests print what its own code computes (`tests/support/vectors.rs`).
 """
 
 from __future__ import annotations
