@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
-//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers; `repair` |
 //! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of a replay |
 //!
@@ -43,6 +43,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
         Ok(Command::Audit(args)) => audit::run(&args, streams),
+        Ok(Command::Repair(args)) => cluster::repair(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }
