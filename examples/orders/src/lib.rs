@@ -12,7 +12,8 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
+//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand;
+//! `sandbox.rs` lets a fuzzer be the broker of a worker.
 
 mod audit;
 mod cli;
@@ -20,6 +21,7 @@ mod client;
 mod cluster;
 mod exchange;
 mod feed;
+pub mod sandbox;
 mod serve;
 pub mod store;
 mod token;

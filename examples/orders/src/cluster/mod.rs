@@ -78,6 +78,7 @@
 //! | `held.rs`, `watch.rs`, `worker.rs` | leases, and an owner for each |
 //! | `salvage.rs`, `repair.rs` | `orders repair`: goes on with what is left |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
+//! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
 
 mod args;
 mod broker;
@@ -94,6 +95,7 @@ mod reader;
 mod recovery;
 mod repair;
 mod salvage;
+pub(crate) mod sandbox;
 mod setup;
 mod snapshot;
 mod status;
