@@ -180,3 +180,6 @@ pub(crate) fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::F
     }
     vec![Err(lines::Fault::whole(format!("a message has at most {MAX_LINES} lines")))]
 }
+
+#[cfg(test)]
+mod tests;
