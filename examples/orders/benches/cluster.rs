@@ -1,12 +1,13 @@
 //! What a cluster does on this machine: servers, workers and the feed share its cores.
 //!
 //! ```text
-//! cargo bench -p orders --bench cluster -- [--orders N] [--kills N] [--lease MS] [--servers N]
+//! cargo bench -p orders --bench cluster -- [--orders N] [--kills N] [--lease MS] [--servers N] [--server-dies 1]
 //! ```
 //!
 //! Orders decided and answered a second; bytes on disk an order, with all replicas; then workers are
 //! killed, and the time until other workers have read what the dead one owned and go on. Without
-//! `--servers`, once with one server and once with three.
+//! `--servers`, once with one server and once with three. With `--server-dies 1` only the take-over, and
+//! one of the servers is killed together with each worker.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -24,9 +25,11 @@ use support::{Directory, PROGRAM, until};
 
 const NAMES: [&str; 3] = ["anna", "bert", "carl"];
 const PARTITIONS: usize = 12;
+const CATCH_UP: Duration = Duration::from_secs(5);
 
 fn main() {
-    let defaults = [("--orders", 500_000), ("--kills", 20), ("--lease", 2_000), ("--servers", 0)];
+    let defaults =
+        [("--orders", 500_000), ("--kills", 20), ("--lease", 2_000), ("--servers", 0), ("--server-dies", 0)];
     let mut options = HashMap::from(defaults);
     let args = std::env::args().skip(1).filter(|arg| arg != "--bench").collect::<Vec<_>>();
     for pair in args.chunks(2) {
@@ -38,8 +41,12 @@ fn main() {
     }
     for servers in if options["--servers"] == 0 { vec![1, 3] } else { vec![options["--servers"]] } {
         println!("| {servers} servers | |\n|---|---|");
-        throughput(servers as usize, options["--orders"]);
-        take_over(servers as usize, options["--kills"], Duration::from_millis(options["--lease"]));
+        let server_dies = options["--server-dies"] > 0;
+        if !server_dies {
+            throughput(servers as usize, options["--orders"]);
+        }
+        let lease = Duration::from_millis(options["--lease"]);
+        take_over(servers as usize, options["--kills"], lease, server_dies);
     }
 }
 
@@ -76,13 +83,15 @@ fn throughput(servers: usize, orders: u64) {
     report("bytes on disk an order, all servers", size(directory.path()) / orders as f64);
 }
 
-/// Kills workers one by one. What a worker owned is taken over when another has caught up with it.
-fn take_over(servers: usize, kills: u64, lease: Duration) {
+/// Kills workers one by one. What a worker owned is taken over when another has caught up with it. A server
+/// that is killed as well comes back afterwards.
+fn take_over(servers: usize, kills: u64, lease: Duration, server_dies: bool) {
     let directory = Directory::new("bench-take-over");
-    let nats = Nats::start(&directory, servers);
+    let mut nats = Nats::start(&directory, servers);
     let lease_ms = format!("{}ms", lease.as_millis());
-    let start = |name: &&str| worker(name, &nats, servers, &["--check-after", "1m", "--lease", &lease_ms]);
-    let mut workers = NAMES.iter().map(start).collect::<Vec<_>>();
+    let args = ["--check-after", "1m", "--lease", &lease_ms];
+    let start = |nats: &Nats, name: &str| worker(name, nats, servers, &args);
+    let mut workers = NAMES.iter().map(|name| start(&nats, name)).collect::<Vec<_>>();
     let share = PARTITIONS / NAMES.len();
     let owned = |worker: &Worker| worker.count("partition ");
     workers.iter().for_each(|worker| until("each has its share", || owned(worker) >= share));
@@ -91,6 +100,9 @@ fn take_over(servers: usize, kills: u64, lease: Duration) {
     for kill in 0..kills as usize {
         thread::sleep(lease.mul_f64(1.0 + rng.f64()));
         let (victim, begin) = (kill % NAMES.len(), Instant::now());
+        if server_dies {
+            nats.kill(kill % servers);
+        }
         drop(workers.remove(victim));
         let taken = || {
             let lines = workers.iter().flat_map(|worker| worker.since(begin));
@@ -98,8 +110,15 @@ fn take_over(servers: usize, kills: u64, lease: Duration) {
         };
         until("all that it owned is taken over", || taken().len() >= share);
         times.extend(taken());
-        workers.insert(victim, start(&NAMES[victim]));
+        if server_dies {
+            nats.begin_again(kill % servers);
+        }
+        workers.insert(victim, start(&nats, NAMES[victim]));
         until("it has its share again", || owned(&workers[victim]) >= share);
+        if server_dies {
+            // It has to catch up before the next one dies.
+            thread::sleep(CATCH_UP);
+        }
     }
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use order_reconciliation::durations;
 
-use crate::{audit, feed, serve};
+use crate::{audit, cluster, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Feed(feed::Args),
     Audit(audit::Args),
+    Repair(cluster::RepairArgs),
 }
 
 impl Cli {

@@ -6,13 +6,14 @@
 //! |---|---|
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
-//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers; `repair` |
 //! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of a replay |
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
+//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand;
+//! `sandbox.rs` lets a fuzzer be the broker of a worker.
 
 mod audit;
 mod cli;
@@ -20,6 +21,7 @@ mod client;
 mod cluster;
 mod exchange;
 mod feed;
+pub mod sandbox;
 mod serve;
 pub mod store;
 mod token;
@@ -43,6 +45,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
         Ok(Command::Audit(args)) => audit::run(&args, streams),
+        Ok(Command::Repair(args)) => cluster::repair(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

@@ -3,7 +3,10 @@
 mod support;
 
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use support::lossy;
 use support::nats::{Nats, Worker};
@@ -92,6 +95,7 @@ fn a_message_that_cannot_be_decided_is_set_aside() {
     publish(&nats, "shop.2.refunds", "{}");
     publish(&nats, "shop.0.orders", &format!("{{\"quantity\":\"{}\"}}", "\\u0001".repeat(100_000)));
     publish(&nats, "shop.1.payments", "\u{1}[\n\n");
+    publish(&nats, "shop.1.orders", "{\"order_id\":\"one\"}");
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
     assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
     let address = worker.line("listening on ").and_then(|address| address.parse().ok());
@@ -101,6 +105,35 @@ fn a_message_that_cannot_be_decided_is_set_aside() {
     let metrics = client.send("GET", "/metrics", &token, b"").expect("an answer");
     assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
     assert!(metrics.text().contains("\norders_set_aside_total 1\n"), "{}", metrics.text());
+    let (_, found) = run(&directory, "audit", "--from", &nats, &[]);
+    assert!(found.contains("| what must hold | differences |"), "lines without an order are no end: {found}");
+}
+
+/// A front end that addresses every partition: the one of the item decides. A payment that does not name
+/// its item belongs where its order is known.
+#[test]
+fn what_is_published_to_four_partitions_is_decided_once() {
+    let directory = Directory::new("cluster-four");
+    let nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "4", "--stock", "1", "--check-after", "1h", "--listen", "127.0.0.1:0"];
+    let worker = Worker::start("one", &nats, &args);
+    until("it owns all", || worker.count("partition ") == 4);
+    let publish = |kind: &str, line: &str, last: &str| {
+        (0..4).for_each(|partition| publish(&nats, &format!("shop.{partition}.{kind}"), line));
+        until(last, || get(&worker, "/metrics").contains(&format!("\n{last}\n")));
+    };
+    let order = "{\"order_id\":7,\"item\":\"nut\",\"quantity\":1,\"amount_cents\":9}";
+    publish("orders", order, "orders_invalid_lines_total 3");
+    until("it is placed", || get(&worker, "/metrics").contains("\norders_pending 1\n"));
+    let payment = "{\"payment_id\":\"p-1\",\"order_id\":7,\"amount_cents\":4}";
+    publish("payments", payment, "orders_payments_total{status=\"unknown_order\"} 3");
+    let payment = "{\"payment_id\":\"p-2\",\"order_id\":7,\"item\":\"nut\",\"amount_cents\":5}";
+    publish("payments", payment, "orders_invalid_lines_total 6");
+    publish("payments", payment, "orders_payments_total{status=\"duplicate\"} 1");
+    let metrics = get(&worker, "/metrics");
+    for line in ["answered_total{status=\"placed\"} 1", "payments_total{status=\"counted\"} 2"] {
+        assert!(metrics.contains(&format!("\norders_{line}\n")), "{line}: {metrics}");
+    }
 }
 
 #[test]
@@ -131,7 +164,8 @@ fn a_worker_with_other_settings_is_refused() {
     other.args(["serve", "--nats", &nats.urls(), "--worker", "two", "--partitions", "3"]);
     let output = other.output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && said.contains("other settings"), "{said}");
+    let named = said.contains("other settings: --partitions 2, not --partitions 3");
+    assert!(output.status.code() == Some(2) && named, "{said}");
     until("the first one works on", || worker.count("partition ") == 2);
 }
 
@@ -145,8 +179,9 @@ fn deliveries_that_are_lost_are_read_again() {
     let delivered = AtomicU64::new(0);
     let urls = lossy::start(nats.address(), move |delivery| {
         let number = delivered.fetch_add(1, Ordering::Relaxed);
-        delivery.stream.starts_with("results-") && delivery.sequence == 1
-            || delivery.stream != "KV_shop" && number % 7 == 3
+        !delivery.is_ack
+            && (delivery.stream.starts_with("results-") && delivery.sequence == 1
+                || delivery.stream != "KV_shop" && number % 7 == 3)
     });
     let worker = Worker::start_at("one", &urls, &["--partitions", "3", "--check-after", "2s"]);
     worker.wait_until_ready();
@@ -162,11 +197,46 @@ fn deliveries_that_are_lost_are_read_again() {
 fn a_partition_that_its_owner_cannot_read_goes_to_another_worker() {
     let directory = Directory::new("cluster-deaf");
     let nats = Nats::start(&directory, 1);
-    let urls = lossy::start(nats.address(), |delivery| delivery.stream == "shop-0");
+    let urls = lossy::start(nats.address(), |delivery| delivery.stream == "shop-0" && !delivery.is_ack);
     let args = ["--partitions", "2", "--lease", "1s"];
     let deaf = Worker::start_at("one", &urls, &args);
     until("it has the other partition", || deaf.line("partition 1 owned").is_some());
     let other = Worker::start("two", &nats, &args);
     until("another worker serves it", || other.line("partition 0 owned").is_some());
     assert!(deaf.line("partition 0 owned").is_none());
+}
+
+/// The server has taken messages in, and dies before it says so: the client sends them again, and nothing
+/// is decided twice.
+#[test]
+fn what_was_not_acknowledged_is_sent_again_and_decided_once() {
+    let directory = Directory::new("cluster-ack");
+    sample(&directory);
+    let mut nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "3", "--check-after", "2s"];
+    let first = Worker::start("one", &nats, &args);
+    until("it owns all", || first.count("partition ") == 3);
+    assert_eq!(first.terminate(), Some(0));
+    let lost = Arc::<AtomicU64>::default();
+    let counted = Arc::clone(&lost);
+    let urls = lossy::start(nats.address(), move |delivery| {
+        let log = delivery.is_ack && delivery.stream.starts_with("shop-");
+        log && counted.fetch_add(1, Ordering::Relaxed) < 24
+    });
+    let (directory, urls) = (&directory, &urls);
+    let (code, fed) = thread::scope(|scope| {
+        let sent = ["--batch", "30", "--skip-late", "--give-up-after", "60s"];
+        let fed = scope.spawn(move || run_at(directory, "feed", "--to", urls, &sent));
+        until("acknowledgements are lost", || lost.load(Ordering::Relaxed) >= 8);
+        nats.restart(0, Duration::ZERO);
+        let second = Worker::start("two", &nats, &args);
+        let fed = fed.join().expect("no panic");
+        assert_eq!(second.terminate(), Some(0));
+        fed
+    });
+    assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
+    let third = Worker::start("three", &nats, &args);
+    let (code, found) = run(directory, "audit", "--from", &nats, &["--wait", "--as-answered"]);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+    assert_eq!(third.terminate(), Some(0));
 }

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! cargo test --release -p orders --test cluster_faults -- \
-//!     [--seconds S] [--servers N] [--rate ORDERS_A_SECOND] [--lease MS] [--seed N]
+//!     [--seconds S] [--servers N] [--rate ORDERS_A_SECOND] [--lease MS] [--seed N] [--cuts N]
 //! ```
 //!
 //! Three workers share the partitions. While a feed sends orders and payments at a steady pace, faults
 //! follow each other: a worker is killed and started again; a worker is stopped for longer than its
 //! lease, and goes on without knowing it; a server is killed and comes back; a fourth worker comes,
-//! and goes. At the end every order must have one outcome, or be sold out, as a replay decides it from
+//! and goes. With `--cuts N` the only fault is that a worker's connection falls silent, N times. At the end every order must have one outcome, or be sold out, as a replay decides it from
 //! the answers; nothing is oversold, and nothing early.
 
 mod support;
@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use support::nats::{Nats, Worker};
+use support::silent::Silent;
 use support::{Directory, PROGRAM};
 
 const CHECK_AFTER: u64 = 1_500;
@@ -32,10 +33,18 @@ const NAMES: [&str; 3] = ["anna", "bert", "carl"];
 const GUEST: &str = "dora";
 /// Two servers are not lost within this time: the one that comes back has to catch up.
 const BETWEEN_SERVERS: Duration = Duration::from_secs(12);
+/// On average.
+const BETWEEN_CUTS: Duration = Duration::from_millis(700);
 
 fn main() {
-    let defaults =
-        [("--seconds", 30), ("--servers", 1), ("--rate", 1_500), ("--lease", 1_000), ("--seed", 1)];
+    let defaults = [
+        ("--seconds", 30),
+        ("--servers", 1),
+        ("--rate", 1_500),
+        ("--lease", 1_000),
+        ("--seed", 1),
+        ("--cuts", 0),
+    ];
     let mut options = HashMap::from(defaults);
     let args = std::env::args().skip(1).collect::<Vec<_>>();
     for pair in args.chunks(2) {
@@ -46,6 +55,9 @@ fn main() {
             *option = value;
         }
     }
+    if options["--cuts"] > 0 {
+        options.insert("--seconds", options["--cuts"] * BETWEEN_CUTS.as_millis() as u64 / 1_000);
+    }
     let directory = Directory::new("cluster-faults");
     write_files(&directory, options["--seconds"], options["--rate"]);
     let nats = Nats::start(&directory, options["--servers"] as usize);
@@ -54,7 +66,10 @@ fn main() {
     // Servers elect leaders in much less, and the broker forgets repeated messages after two minutes.
     let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "3m"];
     let feed = start("feed", "--to", &scene.nats, &directory, &feed);
-    scene.torment(Duration::from_secs(options["--seconds"]));
+    match options["--cuts"] {
+        0 => scene.torment(Duration::from_secs(options["--seconds"])),
+        cuts => (0..cuts).for_each(|_| scene.cut()),
+    }
     let fed = end(feed);
     let audit = ["--stock", STOCK, "--wait", "--as-answered", "--give-up-after", "60s"];
     let audited = end(start("audit", "--from", &scene.nats, &directory, &audit));
@@ -111,6 +126,7 @@ struct Done {
     workers_paused: u32,
     servers_killed: u32,
     guests: u32,
+    connections_cut: u32,
 }
 
 struct Scene {
@@ -118,6 +134,8 @@ struct Scene {
     servers: usize,
     lease: Duration,
     workers: Vec<Worker>,
+    /// A proxy for each of the workers that stay, before the first server.
+    proxies: Vec<Silent>,
     rng: fastrand::Rng,
     done: Done,
     server_killed: Instant,
@@ -127,7 +145,9 @@ impl Scene {
     fn new(nats: Nats, lease: Duration, servers: usize, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         let (done, server_killed) = (Done::default(), Instant::now());
-        let mut scene = Self { nats, servers, lease, workers: Vec::new(), rng, done, server_killed };
+        let proxies = NAMES.iter().map(|_| Silent::start(nats.address())).collect();
+        let workers = Vec::new();
+        let mut scene = Self { nats, servers, lease, workers, proxies, rng, done, server_killed };
         scene.workers = NAMES.iter().map(|name| scene.worker(name)).collect();
         scene.workers.iter().for_each(Worker::wait_until_ready);
         scene
@@ -138,7 +158,10 @@ impl Scene {
         let check_after = format!("{CHECK_AFTER}ms");
         let shop = ["--partitions", "6", "--check-after", &check_after, "--stock", STOCK];
         let own = ["--replicas", &replicas, "--lease", &lease, "--snapshot-every", "1000"];
-        Worker::start(name, &self.nats, &[shop, own].concat())
+        let proxy = NAMES.iter().position(|own| *own == name).map(|number| self.proxies[number].url());
+        // With several servers, a worker goes from one to the other.
+        let urls = proxy.filter(|_| self.servers == 1).unwrap_or_else(|| self.nats.urls());
+        Worker::start_at(name, &urls, &[&shop[..], &own].concat())
     }
 
     /// Each fault once, and then at random.
@@ -176,6 +199,14 @@ impl Scene {
         thread::sleep(self.lease + self.lease.mul_f64(0.3 + self.rng.f64()));
         self.workers[victim].signal("-CONT");
         self.done.workers_paused += 1;
+    }
+
+    /// A worker's connection falls silent.
+    fn cut(&mut self) {
+        let victim = self.rng.usize(0..NAMES.len());
+        self.proxies[victim].cut();
+        self.done.connections_cut += 1;
+        thread::sleep(BETWEEN_CUTS.mul_f64(0.5 + self.rng.f64()));
     }
 
     fn kill_server(&mut self) {

@@ -77,7 +77,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
     let begin = Instant::now();
     loop {
         let results = runtime.block_on(Results::read(&args.from, args.exchange.give_up_after));
-        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure)))?;
+        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure.into())))?;
         let mut findings = Findings::new();
         let walk = Walk::new(&files, &results, args.stock, &mut findings);
         let unfinished = walk.unfinished();

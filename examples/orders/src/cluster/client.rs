@@ -17,13 +17,16 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::broker::{self, Broker, Failure};
+use super::broker::{self, Broker};
+use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
 use super::reader::Reader;
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
+/// The pause after a result that is gone.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What identifies a line in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,15 +68,16 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn name(&self) -> Option<Name> {
+    pub(crate) fn name(&self) -> Option<Name> {
         let order = || self.order_id.map(Name::Order);
         self.payment_id.clone().map(Name::Payment).or_else(order)
     }
 }
 
-/// The lines of a result.
-pub(crate) fn lines(payload: &[u8]) -> Result<Vec<Line>, serde_json::Error> {
-    serde_json::Deserializer::from_slice(payload).into_iter().collect()
+/// The lines of a result. One that answers a line without a good id has none here: no client waits for it.
+pub(crate) fn lines(payload: &[u8]) -> Vec<Line> {
+    let lines = payload.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap_or_default()).collect()
 }
 
 /// Lines that wait for their answers.
@@ -93,11 +97,12 @@ pub(crate) struct ShopClient {
 impl ShopClient {
     /// Connects, and listens to the results from now on. The caller's runtime must have timers.
     pub(crate) async fn connect(urls: &str, give_up_after: Duration) -> Result<Self, Failure> {
-        let client = broker::connect(urls, "client", give_up_after).await?;
-        let broker = Broker::find(client, give_up_after).await?;
+        let patience = &Patience::of(give_up_after);
+        let client = broker::connect(urls, "client", patience).await?;
+        let broker = Broker::find(client, patience).await?;
         let (waiting, mut readers) = (Waiting::default(), JoinSet::new());
         let partitions = 0..broker.settings.partitions;
-        let last = partitions.map(|partition| broker.insist_on_last_result(partition, give_up_after));
+        let last = partitions.map(|partition| broker.insist_on_last_result(partition, patience));
         let last = try_join_all(last).await?;
         for (partition, last) in (0..).zip(last) {
             let reader = Reader::new(broker.clone(), names::results(partition), last.sequence + 1);
@@ -124,7 +129,7 @@ impl ShopClient {
             match shardwheel::timeout(REPEAT, &mut answers).await {
                 Ok(answers) => return Ok((answers?, repeated)),
                 Err(_) if begin.elapsed() < self.give_up_after => repeated += messages.len() as u64,
-                Err(_) => return Err("no worker answers".into()),
+                Err(_) => return Err(Failure::temporary("no worker answers")),
             }
         }
     }
@@ -137,13 +142,13 @@ impl ShopClient {
 
     /// One message, or more, for each partition.
     fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, Vec<u8>)> {
-        let mut by_partition = HashMap::<u32, Vec<&[u8]>>::new();
+        let (mut by_partition, most) = (HashMap::<u32, Vec<&[u8]>>::new(), self.broker.max_payload());
         for line in lines {
             let partition = names::partition_of(line.item, self.broker.settings.partitions);
             by_partition.entry(partition).or_default().push(&line.line);
         }
         let messages = by_partition.into_iter().flat_map(|(partition, lines)| {
-            lines.chunks(MAX_LINES).map(|lines| (partition, lines.concat())).collect::<Vec<_>>()
+            bundles(&lines, most).into_iter().map(move |lines| (partition, lines))
         });
         messages.collect()
     }
@@ -161,6 +166,22 @@ impl ShopClient {
     }
 }
 
+/// Lines as payloads of at most so many bytes, and [`MAX_LINES`] lines.
+fn bundles(lines: &[&[u8]], most: usize) -> Vec<Vec<u8>> {
+    let (mut bundles, mut count) = (Vec::<Vec<u8>>::new(), 0);
+    for line in lines {
+        match bundles.last_mut().filter(|last| count < MAX_LINES && last.len() + line.len() <= most) {
+            Some(last) => last.extend_from_slice(line),
+            None => {
+                bundles.push(line.to_vec());
+                count = 0;
+            }
+        }
+        count += 1;
+    }
+    bundles
+}
+
 /// Passes answers on to those that wait for them.
 async fn hear(mut reader: Reader, waiting: Waiting) {
     loop {
@@ -170,10 +191,11 @@ async fn hear(mut reader: Reader, waiting: Waiting) {
             // The lines that it answered are sent again.
             Err(gap) => {
                 eprintln!("results: {gap}");
+                shardwheel::sleep(PAUSE).await;
                 continue;
             }
         };
-        let lines = lines(&input.payload).unwrap_or_default();
+        let lines = lines(&input.payload);
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines.into_iter().filter(|line| line.status.is_some()) {
             if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
@@ -194,12 +216,13 @@ pub(crate) struct Results {
 
 impl Results {
     pub(crate) async fn read(urls: &str, patience: Duration) -> Result<Self, Failure> {
+        let (most, patience) = (patience, &Patience::of(patience));
         let client = broker::connect(urls, "audit", patience).await?;
         let broker = Broker::find(client, patience).await?;
         let partitions = 0..broker.settings.partitions;
         let partitions =
             try_join_all(partitions.map(|partition| partition_results(&broker, partition, patience)));
-        let partitions = shardwheel::timeout(patience, partitions).await??;
+        let partitions = shardwheel::timeout(most, partitions).await??;
         Ok(Self { partitions, check_after: broker.settings.check_after_ms })
     }
 }
@@ -207,13 +230,13 @@ impl Results {
 async fn partition_results(
     broker: &Broker,
     partition: u32,
-    patience: Duration,
+    patience: &Patience,
 ) -> Result<Vec<(u64, Line)>, Failure> {
     let end = broker.insist_on_last_result(partition, patience).await?.sequence;
     let (mut reader, mut found) = (Reader::new(broker.clone(), names::results(partition), 1), Vec::new());
     while reader.position() < end {
         let Some(input) = reader.next().await? else { continue };
-        found.extend(lines(&input.payload)?.into_iter().map(|line| (input.time / 1_000_000, line)));
+        found.extend(lines(&input.payload).into_iter().map(|line| (input.time / 1_000_000, line)));
     }
     Ok(found)
 }

@@ -4,12 +4,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::failure::{Failure, SAY};
 use super::pulse::Pulse;
 
 /// The pause before an owner begins again. Each owner that made no progress doubles it, at most
 /// `DOUBLED` times.
 const PAUSE: Duration = Duration::from_millis(100);
-const DOUBLED: u32 = 4;
+const DOUBLED: u32 = 5;
+/// A failure is believed to be permanent if it is so for this long. A stream's new leader may not have all
+/// messages for a moment.
+const SURE: Duration = Duration::from_secs(3);
+/// How often a partition that has stopped is tried again: a person may have mended it.
+const STOPPED: Duration = Duration::from_secs(30);
 
 pub(crate) struct Held {
     pub(crate) revision: u64,
@@ -25,13 +31,32 @@ pub(crate) struct Held {
     /// When the present owner was started, and how many owners before it made no progress.
     begun: Instant,
     failures: u32,
+    /// Since when the failures are permanent.
+    permanent: Option<Instant>,
+    /// When a failure was said.
+    said: Option<Instant>,
+    /// No owner works until a person has mended something.
+    pub(crate) stopped: bool,
 }
 
 impl Held {
     pub(crate) fn new(revision: u64, exempt_until: Instant) -> Self {
         let ((stop, _), pulse, begun) = (watch::channel(false), Pulse::new(), Instant::now());
-        let (since, leaving, failures) = (revision, false, 0);
-        Self { revision, since, exempt_until, leaving, stop, pulse, begun, failures }
+        let (since, leaving, failures, permanent, said) = (revision, false, 0, None, None);
+        let stopped = false;
+        Self {
+            revision,
+            since,
+            exempt_until,
+            leaving,
+            stop,
+            pulse,
+            begun,
+            failures,
+            permanent,
+            said,
+            stopped,
+        }
     }
 
     /// Begins an owner; returns what ends it, and the pulse by which it reports progress.
@@ -45,12 +70,40 @@ impl Held {
         self.stop.send_replace(true);
     }
 
+    /// Ends the pause before the next owner, and the owner.
+    pub(crate) fn begin_again(&mut self) {
+        self.stop.send_replace(false);
+    }
+
     /// The owner has ended by an error; returns the pause before the next one.
-    pub(crate) fn failed(&mut self) -> Duration {
+    pub(crate) fn failed(&mut self, failure: &Failure) -> Duration {
         let progress = self.pulse.last() > self.begun;
+        let since = *self.permanent.get_or_insert_with(Instant::now);
+        if !failure.is_permanent() || progress {
+            self.permanent = None;
+        }
+        self.stopped = self.permanent.is_some() && since.elapsed() >= SURE;
         let pause = PAUSE * 2_u32.pow(self.failures);
         self.failures = if progress { 0 } else { DOUBLED.min(self.failures + 1) };
-        if progress { PAUSE } else { pause }
+        match (self.stopped, progress) {
+            (true, _) => STOPPED,
+            (_, true) => PAUSE,
+            _ => pause,
+        }
+    }
+
+    /// Whether it is time to say that an owner has failed.
+    pub(crate) fn says(&mut self) -> bool {
+        let says = self.said.is_none_or(|at| at.elapsed() >= SAY);
+        if says {
+            self.said = Some(Instant::now());
+        }
+        says
+    }
+
+    /// The partition is served.
+    pub(crate) fn serves(&mut self) {
+        (self.stopped, self.permanent) = (false, None);
     }
 }
 
@@ -61,16 +114,30 @@ mod tests {
     #[test]
     fn owners_without_progress_begin_again_after_longer_pauses() {
         let mut held = Held::new(7, Instant::now());
-        let mut pauses = || {
-            drop(held.begin());
-            held.failed().as_millis()
+        let mut pauses = |reached| {
+            let (_, pulse) = held.begin();
+            pulse.reached(reached);
+            held.failed(&Failure::temporary("t")).as_millis()
         };
-        assert_eq!([pauses(), pauses(), pauses()], [100, 200, 400]);
-        let longest = (0..9).map(|_| pauses()).max();
-        assert_eq!(longest, Some(1_600));
-        let (_stop, pulse) = held.begin();
-        pulse.beat();
-        assert_eq!(held.failed(), PAUSE);
+        assert_eq!(pauses(7), 100);
+        assert_eq!([pauses(7), pauses(6), pauses(0)], [100, 200, 400], "the same messages are no progress");
+        let longest = (0..9).map(|_| pauses(7)).max();
+        assert_eq!(longest, Some(3_200));
+        assert_eq!(pauses(8), 100);
+    }
+
+    #[test]
+    fn a_partition_stops_if_a_failure_stays_permanent() {
+        let mut held = Held::new(7, Instant::now());
+        let permanent = Failure::permanent("p");
+        assert!(held.failed(&permanent) < STOPPED && !held.stopped, "it may pass");
+        held.permanent = Instant::now().checked_sub(SURE);
+        held.failed(&Failure::temporary("t"));
+        assert!(held.failed(&permanent) < STOPPED, "it has passed meanwhile");
+        held.permanent = Instant::now().checked_sub(SURE);
+        assert!(held.failed(&permanent) == STOPPED && held.stopped);
+        held.serves();
+        assert!(held.failed(&permanent) < STOPPED && !held.stopped);
     }
 
     #[tokio::test]

@@ -5,25 +5,50 @@
 //! owner that has lost the partition replaces nothing, and parts that no head names are never read.
 //!
 //! The log is trimmed up to the snapshot *before* the one just written, and its parts are kept. A
-//! reader that still sees the old head finds all that it needs.
+//! reader that still sees the old head finds all that it needs; and if a part of the newest snapshot is
+//! lost or damaged, an owner begins with the one before, and loses nothing.
 
-use async_nats::jetstream::stream::Stream;
-use futures_util::future::try_join_all;
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::broker::{Broker, Failure};
+use super::broker::Broker;
+use super::failure::Failure;
 use super::names;
+use super::partition::Partition;
+use super::setup::REPAIR;
+use super::snapshot;
 
-/// Bytes in a part.
+/// Bytes in a part, if the broker takes so many.
 const PART: usize = 512 << 10;
 
-/// Names the newest snapshot of a partition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Head {
+/// Where a snapshot is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Place {
     /// The last message of the log that it includes.
     input: u64,
     /// The numbers of its parts in the stream of parts.
     parts: Vec<u64>,
+}
+
+/// Names the newest snapshot of a partition, and the one before.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Head {
+    #[serde(flatten)]
+    newest: Place,
+    #[serde(default)]
+    previous: Option<Place>,
+}
+
+impl Head {
+    /// A head that cannot be read names a snapshot without parts, which is no snapshot.
+    fn of(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
+/// Reads bytes as a head, for fuzzers.
+pub(crate) fn read_head(bytes: &[u8]) {
+    let _ = Head::of(bytes);
 }
 
 /// The snapshots of a partition, as its owner knows them.
@@ -35,30 +60,59 @@ pub(crate) struct Keeper {
     /// The revision of the head; 0 if there is none.
     revision: u64,
     head: Option<Head>,
+    /// The snapshot that was read or written last.
+    last: Option<Place>,
 }
 
 impl Keeper {
-    /// Reads the newest snapshot, if there is one.
-    pub(crate) async fn load(
-        broker: Broker,
-        partition: u32,
-        keep_log: bool,
-    ) -> Result<(Self, Option<Vec<u8>>), Failure> {
+    /// Reads which snapshots there are.
+    pub(crate) async fn load(broker: Broker, partition: u32, keep_log: bool) -> Result<Self, Failure> {
         let entry = broker.bucket.entry(names::head(partition)).await?;
         let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let head = entry.map(|entry| serde_json::from_slice::<Head>(&entry.value)).transpose()?;
-        let keeper = Self { broker, partition, keep_log, revision, head };
-        let bytes = match &keeper.head {
-            Some(head) => Some(keeper.read(head).await?),
-            None => None,
-        };
-        Ok((keeper, bytes))
+        let head = entry.map(|entry| Head::of(&entry.value));
+        Ok(Self { broker, partition, keep_log, revision, head, last: None })
     }
 
-    async fn read(&self, head: &Head) -> Result<Vec<u8>, Failure> {
-        let stream = &self.broker.stream(names::BOOKS).await?;
-        let parts = try_join_all(head.parts.iter().map(|&part| stream.get_raw_message(part))).await?;
-        Ok(parts.iter().flat_map(|part| part.payload.iter().copied()).collect())
+    /// The partition as the newest whole snapshot has it, or an empty one if there was never a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// That no snapshot is whole is permanent.
+    pub(crate) async fn restore(&mut self) -> Result<Partition, Failure> {
+        let settings = self.broker.settings;
+        let Some(head) = &self.head else {
+            return Ok(Partition::new(settings.shop(), settings.remember_ms)?);
+        };
+        let places = [Some(head.newest.clone()), head.previous.clone()];
+        for place in places.into_iter().flatten() {
+            let bytes = self.read(&place).await?;
+            let decoded = bytes.map(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
+            if let Some(Ok(partition)) = decoded {
+                self.last = Some(place);
+                return Ok(partition);
+            }
+            let (number, input) = (self.partition, place.input);
+            eprintln!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
+        }
+        Err(Failure::permanent(format!("no snapshot is whole; {REPAIR}")))
+    }
+
+    /// The next snapshot stands alone: what was before does not lead to it.
+    pub(crate) fn begin_anew(&mut self) {
+        self.last = None;
+    }
+
+    /// The bytes of a snapshot, if all its parts are there.
+    async fn read(&self, place: &Place) -> Result<Option<Vec<u8>>, Failure> {
+        let (stream, mut bytes) = (self.broker.stream(names::BOOKS).await?, Vec::new());
+        for &part in &place.parts {
+            match stream.get_raw_message(part).await {
+                Ok(part) => bytes.extend(part.payload),
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(bytes))
     }
 
     /// Writes a snapshot that includes the log up to message `input`, and trims.
@@ -68,21 +122,24 @@ impl Keeper {
     /// The newest snapshot is still the old one, or another owner's; or the head may be the new one.
     pub(crate) async fn save(mut self, input: u64, bytes: Vec<u8>) -> Result<Self, Failure> {
         let (mut parts, bytes) = (Vec::new(), bytes::Bytes::from(bytes));
-        for begin in (0..bytes.len()).step_by(PART) {
-            let part = bytes.slice(begin..bytes.len().min(begin + PART));
+        let size = PART.min(self.broker.max_payload());
+        for begin in (0..bytes.len()).step_by(size) {
+            let part = bytes.slice(begin..bytes.len().min(begin + size));
             let ack = self.broker.jetstream.publish(names::parts(self.partition), part).await?.await?;
             parts.push(ack.sequence);
         }
-        let head = Head { input, parts };
+        let (newest, previous) = (Place { input, parts }, self.last.take());
+        let head = Head { newest: newest.clone(), previous: previous.clone() };
         let value = serde_json::to_vec(&head)?.into();
         self.revision = self.broker.bucket.update(names::head(self.partition), value, self.revision).await?;
-        if let Some(previous) = self.head.replace(head) {
+        (self.head, self.last) = (Some(head), Some(newest));
+        if let Some(previous) = previous {
             self.trim(&previous).await?;
         }
         Ok(self)
     }
 
-    async fn trim(&self, previous: &Head) -> Result<(), Failure> {
+    async fn trim(&self, previous: &Place) -> Result<(), Failure> {
         let books = self.broker.stream(names::BOOKS).await?;
         let first = previous.parts.first().copied().unwrap_or(0);
         // For the broker, "up to number 1" means all of it.
@@ -94,5 +151,19 @@ impl Keeper {
             log.purge().sequence(previous.input + 1).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_earlier_versions_and_damaged_ones_are_read() {
+        let old = Head::of(br#"{"input":7,"parts":[3,4]}"#);
+        assert_eq!((old.newest.input, old.newest.parts, old.previous.is_none()), (7, vec![3, 4], true));
+        assert!(Head::of(b"\xff").newest.parts.is_empty());
+        let head = Head { newest: Place { input: 9, parts: vec![5] }, previous: Some(Place::default()) };
+        assert!(Head::of(&serde_json::to_vec(&head).unwrap()).previous.is_some());
     }
 }

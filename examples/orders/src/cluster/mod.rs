@@ -32,7 +32,9 @@
 //! | a clock is set back, or a new leader's clock is slow | the log's time stands still; no check is early |
 //! | a message is sent twice | the books know its orders and payments by their ids: *duplicate* |
 //! | a message that was sent to an owner or client is lost | its reader asks for it (`reader.rs`) |
-//! | a message is gone from the log | its owner begins again, with the newest snapshot |
+//! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
+//! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
+//! | more of the log, or of both snapshots, is lost | the partition stops until it is repaired (`recovery.rs`) |
 //! | an owner hangs, or begins again and again | its lease is released, for others to take (`pulse.rs`) |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
@@ -69,14 +71,19 @@
 //! | `memory.rs`, `partition.rs`, `snapshot.rs` | books as a function of the log; their bytes |
 //! | `ticks.rs` | when a tick is of use. No broker |
 //! | `view.rs`, `pulse.rs` | who lives, which leases have lapsed; which owners make progress. No broker |
-//! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
+//! | `failure.rs`, `status.rs` | two kinds of failure, what is waited for; `/healthz` and `/metrics` |
+//! | `broker.rs`, `setup.rs` | requests and results; the streams, made and checked |
+//! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `held.rs`, `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
+//! | `held.rs`, `watch.rs`, `worker.rs` | leases, and an owner for each |
+//! | `salvage.rs`, `repair.rs` | `orders repair`: goes on with what is left |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
+//! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
 
 mod args;
 mod broker;
 mod client;
+mod failure;
 mod held;
 mod keeper;
 mod memory;
@@ -85,12 +92,19 @@ mod owner;
 mod partition;
 mod pulse;
 mod reader;
+mod recovery;
+mod repair;
+mod salvage;
+pub(crate) mod sandbox;
+mod setup;
 mod snapshot;
 mod status;
 mod ticks;
 mod view;
+mod watch;
 mod worker;
 
+use std::error::Error;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,14 +115,18 @@ use tokio::sync::mpsc;
 use crate::serve::metrics::Metrics;
 use crate::serve::places::Limits;
 
-use broker::{Broker, Settings};
+use broker::Broker;
+use failure::Patience;
 use owner::Office;
+use setup::Settings;
+use status::Health;
 use worker::Worker;
 
 pub(crate) use args::Args;
-pub(crate) use broker::Failure;
 pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
+pub(crate) use failure::Failure;
 pub(crate) use names::Kind;
+pub(crate) use repair::{Args as RepairArgs, run as repair};
 
 /// What the address of a broker begins with.
 pub(crate) const SCHEME: &str = "nats://";
@@ -125,9 +143,14 @@ pub(crate) struct Terms {
 }
 
 /// Works until a signal ends it.
-pub(crate) fn serve(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn serve(
+    args: &Args,
+    urls: &str,
+    terms: Terms,
+    out: &mut dyn Write,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(work(args, urls, terms, out))
+    Ok(runtime.block_on(work(args, urls, terms, out))?)
 }
 
 async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Result<(), Failure> {
@@ -137,16 +160,20 @@ async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Res
         check_after_ms: terms.check_after.as_millis() as u64,
         remember_ms: args.remember.as_millis() as u64,
     };
-    let client = broker::connect(urls, &args.worker, broker::PATIENCE).await?;
-    let broker = Broker::make(client, settings, args.replicas).await?;
-    let (caught_up, numbers) = mpsc::unbounded_channel();
-    let (metrics, snapshot_every, keep_log) =
-        (Arc::new(Metrics::default()), args.snapshot_every, args.keep_log);
-    let office = Office { broker, metrics, snapshot_every, keep_log, caught_up };
+    let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(Health::default()));
     if let Some(at) = terms.listen {
-        let address = status::listen(at, terms.limits, terms.token, Arc::clone(&office.metrics))?;
+        let (metrics, health) = (Arc::clone(&metrics), Arc::clone(&health));
+        let address = status::listen(at, terms.limits, terms.token, metrics, health)
+            .map_err(|error| Failure::permanent(format!("cannot listen on {at}: {error}")))?;
         worker::say(out, &format!("listening on {address}"))?;
     }
+    let patience = Patience::without_end(Arc::clone(&health));
+    let client = broker::connect(urls, &args.worker, &patience).await?;
+    health.connected(client.clone());
+    let broker = Broker::make(client, settings, args.replicas, &patience).await?;
+    let (caught_up, numbers) = mpsc::unbounded_channel();
+    let (snapshot_every, keep_log) = (args.snapshot_every, args.keep_log);
+    let office = Office { broker, metrics, health, snapshot_every, keep_log, caught_up };
     office.metrics.ready.set(1);
     worker::say(out, &format!("worker {} ready", args.worker))?;
     Worker::new(office, args.worker.clone(), args.lease).run(numbers, out).await

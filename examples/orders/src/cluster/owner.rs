@@ -5,12 +5,16 @@
 //! From there on it publishes a result for each *group* of messages, which gathers while the
 //! previous result is on its way.
 //!
+//! Lines that are longer than the broker takes in one message are published as several results. All but
+//! the last say how far they are ahead of the messages that are answered in full; a new owner decides the
+//! same lines, and leaves out as many bytes.
+//!
 //! Anything that goes wrong ends it: a result that was refused because another owner was first, or a
 //! result that may or may not stand. The worker then starts a new owner if it still has the lease.
-//! So there is one way to recover, the same as after a crash.
+//! So there is one way to recover, the same as after a crash. `failure.rs` says which failures last.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -18,16 +22,20 @@ use tokio::task::JoinHandle;
 use crate::serve::metrics::Metrics;
 use crate::store::EndState;
 
-use super::broker::{Broker, Failure, LastResult};
+use super::broker::{Broker, LastResult};
+use super::failure::Failure;
+use super::held::Held;
 use super::keeper::Keeper;
-use super::names::{self, Kind};
+use super::names::{self, Kind, digest};
 use super::partition::{Applied, Partition};
 use super::pulse::Pulse;
-use super::reader::{Input, Reader};
-use super::snapshot;
+use super::reader::{Gap, Input, Reader};
+use super::recovery::{self, Begin};
+use super::status::Health;
 use super::ticks::Ticks;
+use super::{setup, snapshot};
 
-/// A group ends when its lines are this long, in bytes. One message adds at most half a MiB.
+/// A group ends when its lines are this long, in bytes, or as long as the broker takes.
 const GROUP: usize = 384 << 10;
 
 /// What all owners of a worker share.
@@ -35,11 +43,27 @@ const GROUP: usize = 384 << 10;
 pub(crate) struct Office {
     pub(crate) broker: Broker,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) health: Arc<Health>,
     /// A snapshot is taken after this many lines, or more.
     pub(crate) snapshot_every: usize,
     pub(crate) keep_log: bool,
     /// Partitions whose owner has caught up.
     pub(crate) caught_up: mpsc::UnboundedSender<u32>,
+}
+
+impl Office {
+    /// An owner has failed; returns the pause before the next one.
+    pub(crate) fn failed(&self, number: u32, held: &mut Held, failure: &Failure) -> Duration {
+        let pause = held.failed(failure);
+        if held.stopped {
+            self.health.stop(number, failure.to_string());
+        }
+        if held.says() {
+            let what = if held.stopped { "has stopped" } else { "begins again" };
+            eprintln!("partition {number} {what}: {failure}");
+        }
+        pause
+    }
 }
 
 pub(crate) struct Owner {
@@ -49,6 +73,8 @@ pub(crate) struct Owner {
     partition: Partition,
     /// The last result that stands.
     last: LastResult,
+    /// Bytes of lines that an earlier owner has published, and this one has not decided yet.
+    ahead: usize,
     reader: Reader,
     ticks: Ticks,
     /// Lines and messages since the last snapshot.
@@ -67,23 +93,16 @@ pub(crate) async fn own(office: Office, number: u32, pulse: Pulse) -> Result<(),
 
 impl Owner {
     async fn recover(office: Office, number: u32, pulse: Pulse) -> Result<Self, Failure> {
-        let broker = office.broker.clone();
-        let (keeper, bytes) = Keeper::load(broker.clone(), number, office.keep_log).await?;
-        let settings = broker.settings;
-        let mut partition = match bytes {
-            Some(bytes) => snapshot::decode(&bytes, settings.shop(), settings.remember_ms)?,
-            None => Partition::new(settings.shop(), settings.remember_ms)?,
-        };
-        partition.home = (number, settings.partitions);
-        let last = broker.last_result(number).await?;
-        let reader = Reader::new(broker, names::log(number), partition.position.input + 1);
-        let (ticks, keeper) = (Ticks::new(), Some(keeper));
+        let Begin { keeper, partition, last } = Begin::read(&office.broker, number, office.keep_log).await?;
+        let reader = Reader::new(office.broker.clone(), names::log(number), partition.position.input + 1);
+        let (ticks, keeper, ahead) = (Ticks::new(), Some(keeper), last.ahead);
         let mut owner = Self {
             office,
             number,
             pulse,
             partition,
             last,
+            ahead,
             reader,
             ticks,
             since: 0,
@@ -92,19 +111,10 @@ impl Owner {
             saving: None,
         };
         if owner.partition.position.input >= last.input {
-            owner.compare()?;
+            recovery::compare(&owner.partition.position, &last)?;
         }
         owner.tick().await?;
         Ok(owner)
-    }
-
-    /// The books must agree with what an earlier owner has published.
-    fn compare(&self) -> Result<(), Failure> {
-        let (digest, last) = (self.partition.position.digest, self.last);
-        if last.sequence == 0 || last.digest == digest {
-            return Ok(());
-        }
-        Err(format!("the decisions up to message {} differ from those that stand", last.input).into())
     }
 
     async fn work(mut self) -> Result<(), Failure> {
@@ -112,7 +122,10 @@ impl Owner {
             let wait = self.ticks.wait(self.partition.next_check());
             tokio::select! {
                 biased;
-                input = self.reader.next() => self.read(input?).await?,
+                input = self.reader.next() => match input {
+                    Ok(input) => self.read(input).await?,
+                    Err(gap) => self.gap(gap).await?,
+                },
                 () = shardwheel::sleep(wait.unwrap_or_default()), if wait.is_some() => self.tick().await?,
             }
             self.snapshot().await?;
@@ -121,12 +134,35 @@ impl Owner {
 
     async fn read(&mut self, input: Option<Input>) -> Result<(), Failure> {
         match input {
-            Some(input) => self.group(input).await?,
+            Some(input) => {
+                self.group(input).await?;
+                self.pulse.reached(self.partition.position.input);
+            }
             // The log should have it.
-            None if self.ticks.is_away() => return Ok(()),
-            None => {}
+            None if self.ticks.is_away() => {}
+            None => self.pulse.beat(),
         }
-        self.pulse.beat();
+        Ok(())
+    }
+
+    /// Passes over a message that was deleted. If it was trimmed, with all before it, a newer snapshot
+    /// includes it, or the log has lost it: a new owner finds out.
+    async fn gap(&mut self, gap: Gap) -> Result<(), Failure> {
+        let number = match gap {
+            Gap::Stream(name) => return Err(setup::missing(&name)),
+            Gap::Message(number) => number,
+        };
+        if number < recovery::first(&self.office.broker.state(&names::log(self.number)).await?) {
+            return Err(Failure::temporary(format!("message {number} is no longer in the log")));
+        }
+        self.partition.position.input = number;
+        if number > self.last.input {
+            self.office.metrics.passed_over.add(1);
+            eprintln!("partition {}: message {number} was deleted; it is passed over", self.number);
+        }
+        if number == self.last.input {
+            recovery::compare(&self.partition.position, &self.last)?;
+        }
         Ok(())
     }
 
@@ -134,23 +170,51 @@ impl Owner {
         self.office.broker.tick(self.number, self.ticks.send()).await
     }
 
-    /// Decides all messages that are here, and publishes one result.
+    /// Decides all messages that are here, and publishes what answers them.
     async fn group(&mut self, first: Input) -> Result<(), Failure> {
         let (mut lines, mut applied) = (String::new(), Vec::new());
-        let mut next = Some(first);
+        let (mut next, most) = (Some(first), GROUP.min(self.office.broker.max_payload()));
         while let Some(input) = next {
             applied.push(self.apply(&input, &mut lines)?);
             self.set_aside(&input).await?;
-            next = if lines.len() < GROUP { self.reader.ready() } else { None };
+            next = if lines.len() < most { self.reader.ready() } else { None };
         }
-        if !lines.is_empty() {
-            let begin = Instant::now();
-            let (broker, position) = (&self.office.broker, self.partition.position);
-            self.last = broker.publish(self.number, lines, position, self.last).await?;
-            self.office.metrics.committed(begin.elapsed());
-        }
+        self.leave_out(&mut lines)?;
+        self.publish(lines).await?;
         applied.iter().for_each(|applied| self.count(applied));
         self.count_pending(self.partition.books.pending() as u64);
+        Ok(())
+    }
+
+    /// Takes out what an earlier owner has published already.
+    fn leave_out(&mut self, lines: &mut String) -> Result<(), Failure> {
+        if self.ahead == 0 {
+            return Ok(());
+        }
+        let out = self.ahead.min(lines.len());
+        if !lines.is_char_boundary(out) {
+            return Err(recovery::differ(&self.last));
+        }
+        lines.drain(..out);
+        self.ahead -= out;
+        let same = digest(self.last.digest, lines.as_bytes()) == self.partition.position.digest;
+        if self.ahead == 0 && !same { Err(recovery::differ(&self.last)) } else { Ok(()) }
+    }
+
+    /// Publishes lines, as one result if the broker takes so many bytes.
+    async fn publish(&mut self, mut lines: String) -> Result<(), Failure> {
+        let (broker, begin) = (&self.office.broker, Instant::now());
+        while !lines.is_empty() {
+            let rest = lines.split_off(cut(&lines, broker.max_payload())?);
+            let mut next = LastResult { digest: digest(self.last.digest, lines.as_bytes()), ..self.last };
+            next.ahead += lines.len();
+            if rest.is_empty() {
+                (next.input, next.ahead) = (self.partition.position.input, 0);
+            }
+            self.last = broker.publish(self.number, lines, next).await?;
+            self.office.metrics.committed(begin.elapsed());
+            lines = rest;
+        }
         Ok(())
     }
 
@@ -162,8 +226,8 @@ impl Owner {
 
     fn apply(&mut self, input: &Input, lines: &mut String) -> Result<Applied, Failure> {
         let kind = Kind::of(&input.subject);
+        let applied = self.partition.apply(input, lines)?;
         let Input { sequence, time, ref payload, .. } = *input;
-        let applied = self.partition.apply(sequence, time, kind, payload, lines)?;
         self.since += 1 + applied.answers.len();
         let nonce = (kind == Some(Kind::Tick)).then_some(&payload[..]);
         if self.ticks.received(time, nonce) {
@@ -175,7 +239,7 @@ impl Owner {
         }
         lines.clear();
         if sequence == self.last.input {
-            self.compare()?;
+            recovery::compare(&self.partition.position, &self.last)?;
         }
         Ok(Applied::default())
     }
@@ -214,6 +278,7 @@ impl Owner {
         // While the owner reads again what is already published, a snapshot would be of no use.
         if enough
             && input >= self.last.input
+            && self.ahead == 0
             && let Some(keeper) = self.keeper.take()
         {
             let bytes = snapshot::encode(&self.partition);
@@ -222,6 +287,17 @@ impl Owner {
         }
         Ok(())
     }
+}
+
+/// How many bytes of whole lines fit into a message.
+pub(crate) fn cut(lines: &str, most: usize) -> Result<usize, Failure> {
+    if lines.len() <= most {
+        return Ok(lines.len());
+    }
+    let end = lines.as_bytes()[..most].iter().rposition(|&byte| byte == b'\n');
+    end.map(|end| end + 1).ok_or_else(|| {
+        Failure::permanent(format!("the broker takes no more than {most} bytes; raise its max_payload"))
+    })
 }
 
 impl Drop for Owner {

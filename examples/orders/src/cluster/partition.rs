@@ -20,13 +20,13 @@ use crate::store::{Changes, Store, StoreError};
 
 use super::memory::{Memory, Restored};
 use super::names::{DIGEST, Kind, digest, partition_of};
+use super::reader::Input;
 
 /// The greatest number of checks that one message makes, and of lines in a message. If a message has
 /// more lines, none of them is used.
 ///
 /// With the longest names, the answers to one message and to its checks are shorter than
-/// `2 * MAX_LINES * 250` bytes, half of what a message may have; but for what they say of lines that are
-/// invalid ([`MAX_ANSWERS`]).
+/// `2 * MAX_LINES * 250` bytes; but for what they say of lines that are invalid ([`MAX_ANSWERS`]).
 pub(crate) const MAX_LINES: usize = 1_024;
 /// If the answers to one message are longer, in bytes, they do not say what is wrong with invalid lines.
 const MAX_ANSWERS: usize = MAX_LINES * 250;
@@ -84,14 +84,9 @@ impl Partition {
 
     /// Applies the next message, and appends the lines that answer it. One without a kind only moves the
     /// time.
-    pub(crate) fn apply(
-        &mut self,
-        input: u64,
-        time: u64,
-        kind: Option<Kind>,
-        payload: &[u8],
-        out: &mut String,
-    ) -> Result<Applied, StoreError> {
+    pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<Applied, StoreError> {
+        let (kind, payload) = (Kind::of(&input.subject), &input.payload);
+        let Input { sequence: input, time, .. } = *input;
         self.position.input = input;
         self.position.time = self.position.time.max(time);
         let now = self.position.millis();
@@ -178,10 +173,13 @@ fn write(answers: &[Answer], out: &mut String) {
 }
 
 /// The lines of a message, if there are not too many.
-fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {
+pub(crate) fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {
     let lines = lines::parse(payload);
     if lines.len() <= MAX_LINES {
         return lines;
     }
     vec![Err(lines::Fault::whole(format!("a message has at most {MAX_LINES} lines")))]
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,13 +16,15 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::jetstream::stream::{ConsumerErrorKind, RawMessageErrorKind};
 use futures_util::{FutureExt, StreamExt};
 use tokio::task::JoinHandle;
 
-use super::broker::{Broker, Failure};
+use super::broker::Broker;
+use super::failure::Failure;
 
 /// Messages that are on their way, at most.
 const BATCH: usize = 256;
@@ -50,12 +52,19 @@ pub(crate) struct Input {
 }
 
 /// The stream does not have the next message any more.
-#[derive(Debug)]
-pub(crate) struct Gap(u64);
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    Message(u64),
+    /// There is no stream.
+    Stream(String),
+}
 
 impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "message {} is gone", self.0)
+        match self {
+            Self::Message(number) => write!(f, "message {number} is gone"),
+            Self::Stream(name) => write!(f, "the stream {name} is missing"),
+        }
     }
 }
 
@@ -67,6 +76,8 @@ enum Event {
     Consumer(Box<pull::Stream>),
     /// The stream does not have the message that was missing.
     Gone,
+    /// There is no stream.
+    Missing,
     /// The number of the stream's last message.
     Last(u64),
     Broken,
@@ -76,6 +87,16 @@ enum Event {
 /// would never get an answer.
 type Request<T> = Option<JoinHandle<Result<T, Failure>>>;
 
+/// What the leader is asked before a consumer is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Nothing,
+    /// Whether it has the next message: the last messages may have been deleted.
+    IsThere,
+    /// The next message: a later one came instead.
+    Fetch,
+}
+
 pub(crate) struct Reader {
     broker: Broker,
     stream: String,
@@ -84,8 +105,7 @@ pub(crate) struct Reader {
     opening: Request<Event>,
     /// The last attempt to make a consumer failed.
     failed: bool,
-    /// A later message came instead of the next one.
-    missing: bool,
+    search: Search,
     asking: Request<u64>,
     /// When the last message came, or the last word of the leader.
     quiet_since: Instant,
@@ -94,7 +114,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader that begins with message number `next`.
     pub(crate) fn new(broker: Broker, stream: String, next: u64) -> Self {
-        let (messages, opening, failed, missing) = (None, None, false, false);
+        let (messages, opening, failed, search) = (None, None, false, Search::Nothing);
         Self {
             broker,
             stream,
@@ -102,14 +122,14 @@ impl Reader {
             messages,
             opening,
             failed,
-            missing,
+            search,
             asking: None,
             quiet_since: Instant::now(),
         }
     }
 
     /// Waits for the next message. `None`: the stream's leader says that there is none. A caller that drops
-    /// the future loses nothing. After a gap the reader goes on behind it.
+    /// the future loses nothing. After a message that is gone the reader goes on behind it.
     pub(crate) async fn next(&mut self) -> Result<Option<Input>, Gap> {
         loop {
             match self.event().await {
@@ -120,8 +140,12 @@ impl Reader {
                 }
                 Event::Consumer(messages) => self.messages = Some(messages),
                 Event::Gone => return Err(self.skip()),
+                Event::Missing => return Err(Gap::Stream(self.stream.clone())),
                 Event::Last(last) if last < self.next => return Ok(None),
-                Event::Last(last) => self.replace(last),
+                Event::Last(last) => {
+                    self.search = Search::IsThere;
+                    self.replace(last);
+                }
                 Event::Broken => {
                     self.messages = None;
                     shardwheel::sleep(PAUSE).await;
@@ -153,11 +177,11 @@ impl Reader {
             // The broker may send a message twice.
             Ordering::Less => None,
             Ordering::Equal => {
-                (self.next, self.missing) = (self.next + 1, false);
+                (self.next, self.search) = (self.next + 1, Search::Nothing);
                 Some(input)
             }
             Ordering::Greater => {
-                self.missing = true;
+                self.search = Search::Fetch;
                 self.replace(input.sequence);
                 None
             }
@@ -165,8 +189,8 @@ impl Reader {
     }
 
     fn skip(&mut self) -> Gap {
-        let gap = Gap(self.next);
-        (self.next, self.missing) = (self.next + 1, false);
+        let gap = Gap::Message(self.next);
+        (self.next, self.search) = (self.next + 1, Search::Nothing);
         gap
     }
 
@@ -195,8 +219,8 @@ impl Reader {
 
     /// Asks the leader for the missing message, or makes a consumer.
     async fn open(&mut self) -> Event {
-        let (broker, stream, next, missing) = (&self.broker, &self.stream, self.next, self.missing);
-        let request = || tokio::spawn(open(broker.clone(), stream.clone(), next, missing));
+        let (broker, stream, next, search) = (&self.broker, &self.stream, self.next, self.search);
+        let request = || tokio::spawn(open(broker.clone(), stream.clone(), next, search));
         let opened = self.opening.get_or_insert_with(request).await;
         self.opening = None;
         let opened = opened.unwrap_or_else(|panic| Err(panic.into()));
@@ -210,11 +234,12 @@ impl Reader {
     }
 }
 
-async fn open(broker: Broker, stream: String, next: u64, missing: bool) -> Result<Event, Failure> {
+async fn open(broker: Broker, stream: String, next: u64, search: Search) -> Result<Event, Failure> {
     let stream = broker.stream(&stream).await?;
-    if missing {
+    if search != Search::Nothing {
         match stream.get_raw_message(next).await {
-            Ok(message) => return found(message).ok_or_else(|| "a message has no time".into()),
+            Ok(_) if search == Search::IsThere => {}
+            Ok(message) => return found(message).ok_or_else(no_time),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(Event::Gone),
             Err(error) => return Err(error.into()),
         }
@@ -227,7 +252,15 @@ async fn open(broker: Broker, stream: String, next: u64, missing: bool) -> Resul
         num_replicas: 1,
         ..pull::Config::default()
     };
-    let consumer = stream.create_consumer(config).await?;
+    let consumer = match stream.create_consumer(config).await {
+        Ok(consumer) => consumer,
+        Err(error) => match error.kind() {
+            ConsumerErrorKind::JetStream(cause) if cause.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                return Ok(Event::Missing);
+            }
+            _ => return Err(error.into()),
+        },
+    };
     let messages = consumer.stream().max_messages_per_batch(BATCH).max_bytes_per_batch(BYTES);
     let messages = messages.heartbeat(HEARTBEAT).expires(EXPIRES).messages().await?;
     Ok(Event::Consumer(Box::new(messages)))
@@ -249,7 +282,17 @@ fn delivered(message: &async_nats::jetstream::Message) -> Option<Input> {
 }
 
 fn found(message: StreamMessage) -> Option<Event> {
-    let time = u64::try_from(message.time.unix_timestamp_nanos()).ok()?;
-    let StreamMessage { sequence, subject, payload, .. } = message;
-    Some(Event::Message(Input { sequence, time, subject: subject.to_string(), payload }))
+    Input::of(message).map(Event::Message)
+}
+
+fn no_time() -> Failure {
+    Failure::permanent("a message has a time before 1970")
+}
+
+impl Input {
+    pub(crate) fn of(message: StreamMessage) -> Option<Self> {
+        let time = u64::try_from(message.time.unix_timestamp_nanos()).ok()?;
+        let StreamMessage { sequence, subject, payload, .. } = message;
+        Some(Self { sequence, time, subject: subject.to_string(), payload })
+    }
 }

@@ -161,6 +161,7 @@ fn take_order(rest: &mut &[u8]) -> Option<Open> {
 mod tests {
     use super::super::names::{self, Kind};
     use super::super::partition::MAX_LINES;
+    use super::super::reader::Input;
     use super::*;
 
     const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX };
@@ -192,10 +193,15 @@ mod tests {
         (0..800).map(message).collect()
     }
 
+    fn input(sequence: u64, time: u64, kind: Option<Kind>, text: &str) -> Input {
+        let subject = kind.map_or("shop.0.other".to_owned(), |kind| names::log_subject(0, kind));
+        Input { sequence, time, subject, payload: text.to_owned().into() }
+    }
+
     fn apply(partition: &mut Partition, log: &[(u64, Kind, String)], from: usize) -> String {
         let mut out = String::new();
         for (number, (time, kind, payload)) in log.iter().enumerate().skip(from) {
-            partition.apply(number as u64 + 1, *time, Some(*kind), payload.as_bytes(), &mut out).unwrap();
+            partition.apply(&input(number as u64 + 1, *time, Some(*kind), payload), &mut out).unwrap();
         }
         out
     }
@@ -228,7 +234,7 @@ mod tests {
         let mut out = String::new();
         let mut tick = |time, kind, text: &str| {
             out.clear();
-            partition.apply(1, time, Some(kind), text.as_bytes(), &mut out).unwrap();
+            partition.apply(&input(1, time, Some(kind), text), &mut out).unwrap();
             (out.matches("released").count(), partition.next_check())
         };
         for first in [0, 1_000, 2_000] {
@@ -248,7 +254,7 @@ mod tests {
         partition.home = (names::partition_of("nut", 16), 16);
         let mut apply = |kind, text: &str| {
             let mut out = String::new();
-            partition.apply(1, MS, kind, text.as_bytes(), &mut out).unwrap();
+            partition.apply(&input(1, MS, kind, text), &mut out).unwrap();
             out
         };
         let order = |id, item| {

@@ -21,23 +21,22 @@ use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::{Entry, Operation, Store};
+use async_nats::jetstream::kv::Entry;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
-use futures_util::{FutureExt, StreamExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
-use super::broker::Failure;
+use super::failure::{Failure, SAY};
 use super::held::Held;
 use super::names;
 use super::owner::{self, Office};
 use super::pulse;
 use super::view::View;
+use super::watch::{follow, holder, partition};
 
-/// The pause before the bucket is watched again.
-const PAUSE: Duration = Duration::from_millis(100);
 /// How long a partition must stay without a holder, in leases, before the worker that gave it up takes it
 /// again.
 const SHUNNED: u32 = 3;
@@ -62,6 +61,8 @@ pub(crate) struct Worker {
     /// Until when a partition that was given up is left to others.
     shunned: HashMap<u32, Instant>,
     owners: JoinSet<(Task, Result<(), Failure>)>,
+    /// Since when the worker is blind, and when it said so.
+    blind: Option<(Instant, Instant)>,
 }
 
 /// What a worker waits for.
@@ -81,7 +82,8 @@ impl Worker {
         let (claimed, shunned) = (HashMap::new(), HashMap::new());
         let (sender, changes) = mpsc::unbounded_channel();
         tokio::spawn(follow(office.broker.bucket.clone(), lease, sender));
-        Self { office, name, session, lease, view, changes, held, claimed, shunned, owners }
+        let blind = None;
+        Self { office, name, session, lease, view, changes, held, claimed, shunned, owners, blind }
     }
 
     /// Works until a signal ends it.
@@ -95,8 +97,8 @@ impl Worker {
         loop {
             match self.event(renewal, &mut caught_up, &mut ends).await {
                 Event::Changed(entry) => self.changed(entry, out).await?,
-                Event::Unwatched => return Err("the watch of the bucket has ended".into()),
-                Event::CaughtUp(number) => say(out, &format!("partition {number} owned"))?,
+                Event::Unwatched => return Err(Failure::permanent("the watch of the bucket has ended")),
+                Event::CaughtUp(number) => self.serves(number, out)?,
                 Event::Ended(ended) => self.ended(ended, out).await?,
                 Event::Woken => {}
                 Event::Signalled => return self.leave().await,
@@ -107,7 +109,33 @@ impl Worker {
                 self.renew(out).await?;
             }
             self.balance(out).await?;
+            self.say_blind();
         }
+    }
+
+    fn serves(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(held) = self.held.get_mut(&number) {
+            held.serves();
+        }
+        self.office.health.go_on(number);
+        say(out, &format!("partition {number} owned"))
+    }
+
+    /// Says every few seconds that no change of the bucket is seen.
+    fn say_blind(&mut self) {
+        let now = Instant::now();
+        if !self.is_blind(now) {
+            self.blind = None;
+            return self.office.health.wait_for(None);
+        }
+        let (since, said) = *self.blind.get_or_insert((now, now));
+        let silence = now.saturating_duration_since(since).as_secs();
+        let text = format!("waiting for NATS: no change of the bucket {} is seen", names::BUCKET);
+        if now.saturating_duration_since(said) >= SAY {
+            self.blind = Some((since, now));
+            eprintln!("{}: {text} for {silence} s", self.name);
+        }
+        self.office.health.wait_for(Some(text));
     }
 
     async fn event(
@@ -134,6 +162,11 @@ impl Worker {
         let (Entry { key, revision, .. }, now) = (entry, Instant::now());
         if key == names::worker(&self.name) && self.is_blind(now) {
             self.see_again(now);
+        }
+        if let Some(number) = names::repaired_of(&key)
+            && let Some(held) = self.held.get_mut(&number)
+        {
+            held.begin_again();
         }
         let (number, own) = (partition(&key), holder == self.session);
         self.view.note(key, revision, holder, now);
@@ -169,10 +202,11 @@ impl Worker {
         if self.is_blind(now) {
             return;
         }
-        for (&number, held) in self.held.iter_mut().filter(|(_, held)| !held.leaving) {
+        for (&number, held) in self.held.iter_mut().filter(|(_, held)| !held.leaving && !held.stopped) {
             if now.saturating_duration_since(held.pulse.last()) >= patience {
                 eprintln!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
                 held.leave();
+                self.office.health.go_on(number);
                 self.shunned.insert(number, now + patience);
             }
         }
@@ -270,7 +304,7 @@ impl Worker {
                 shardwheel::sleep(pause).await;
                 // What makes one partition panic must not end the others.
                 let owner = AssertUnwindSafe(owner::own(office, number, pulse)).catch_unwind().await;
-                owner.unwrap_or_else(|_| Err("the owner has panicked".into()))
+                owner.unwrap_or_else(|_| Err(Failure::temporary("the owner has panicked")))
             };
             tokio::select! {
                 _ = stop.changed() => (task, Ok(())),
@@ -282,8 +316,7 @@ impl Worker {
     /// An owner has ended: the worker releases the lease, or starts another owner.
     async fn ended(&mut self, ended: Ended, out: &mut dyn Write) -> Result<(), Failure> {
         let ((number, since), result) = ended?;
-        if let Err(failure) = result {
-            eprintln!("{}: partition {number} begins again: {failure}", self.name);
+        if result.is_err() {
             self.look(vec![number], out).await?;
         }
         match self.held.get_mut(&number) {
@@ -293,11 +326,12 @@ impl Worker {
             Some(held) if held.leaving => {
                 let revision = held.revision;
                 self.held.remove(&number);
+                self.office.health.go_on(number);
                 self.release(number, revision).await;
             }
             Some(held) => {
-                let pause = held.failed();
-                self.start(number, pause);
+                let pause = result.err().map(|failure| self.office.failed(number, held, &failure));
+                self.start(number, pause.unwrap_or_default());
             }
         }
         Ok(())
@@ -328,6 +362,7 @@ impl Worker {
 
     fn lose(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
         self.held.remove(&number);
+        self.office.health.go_on(number);
         say(out, &format!("partition {number} lost"))
     }
 
@@ -346,40 +381,6 @@ impl Worker {
         let _ = shardwheel::timeout(self.lease, gone).await;
         Ok(())
     }
-}
-
-/// Passes the changes of the bucket on, until the worker no longer listens. The worker changes the bucket
-/// several times in the length of a lease, so a watch that is silent for that long is broken.
-async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
-    let mut failed = false;
-    while !changes.is_closed() {
-        match bucket.watch_with_history(">").await {
-            Ok(mut watch) => {
-                failed = false;
-                while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
-                    // The loop above finds out.
-                    let _ = changes.send(entry);
-                }
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut failed, true) {
-                    eprintln!("the bucket is not seen: {error}; trying again");
-                }
-            }
-        }
-        shardwheel::sleep(PAUSE).await;
-    }
-}
-
-/// Returns the holder of an entry; empty if no worker has it.
-fn holder(entry: &Entry) -> String {
-    let value = if entry.operation == Operation::Put { &entry.value[..] } else { b"" };
-    String::from_utf8_lossy(value).into_owned()
-}
-
-/// The partition of a lease.
-fn partition(key: &str) -> Option<u32> {
-    key.strip_prefix(names::LEASE)?.parse().ok()
 }
 
 pub(crate) fn say(out: &mut dyn Write, line: &str) -> Result<(), Failure> {

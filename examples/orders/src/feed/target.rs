@@ -32,7 +32,7 @@ pub(crate) struct Desk {
 impl Desk {
     async fn client(&self) -> Result<&cluster::ShopClient, Failure> {
         let connect = || cluster::ShopClient::connect(&self.urls, self.give_up_after);
-        self.client.get_or_try_init(connect).await.map_err(Failure::Broker)
+        self.client.get_or_try_init(connect).await.map_err(|failure| Failure::Broker(failure.into()))
     }
 }
 
@@ -141,7 +141,7 @@ async fn ask(desk: &Desk, batch: &Batch<'_>) -> Result<(Vec<Answer>, u64), Failu
         Batch::Payments(payments) => (Kind::Payments, payments.iter().map(address_payment).collect()),
     };
     let asked = client.ask(kind, lines).await;
-    let (lines, again) = asked.map_err(Failure::Broker)?;
+    let (lines, again) = asked.map_err(|failure| Failure::Broker(failure.into()))?;
     let answer = |Line { status, check_at_ms, error, .. }| Answer {
         status: Option::unwrap_or_default(status),
         check_at_ms,

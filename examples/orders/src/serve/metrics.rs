@@ -46,6 +46,7 @@ pub(crate) struct Metrics {
     pub(crate) commit_micros: Count,
     pub(crate) requests_refused: Count,
     pub(crate) set_aside: Count,
+    pub(crate) passed_over: Count,
     placed: Count,
     sold_out: Count,
     duplicates: Count,
@@ -146,6 +147,8 @@ impl Metrics {
         counter(out, "orders_recoveries_total", "Times the store was opened.", &[("", &self.recoveries)])?;
         let help = "Messages of a cluster that cannot be decided; they are in the stream `aside`.";
         counter(out, "orders_set_aside_total", help, &[("", &self.set_aside)])?;
+        let help = "Messages of a cluster that were deleted before they were decided.";
+        counter(out, "orders_passed_over_total", help, &[("", &self.passed_over)])?;
         let help = "Requests that found the server full or not ready.";
         counter(out, "orders_requests_refused_total", help, &[("", &self.requests_refused)])
     }

@@ -1,4 +1,4 @@
-//! A proxy before a NATS server that loses messages which streams deliver.
+//! A proxy before a NATS server that loses messages which streams deliver, and acknowledgements.
 //!
 //! That is what happens when a connection breaks or a server dies: the broker has sent a message, and
 //! assumes that it was delivered.
@@ -8,11 +8,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-/// What a stream delivers.
+/// What a stream delivers, or acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery<'a> {
     pub(crate) stream: &'a str,
     pub(crate) sequence: u64,
+    /// It says that the stream has taken a message in.
+    pub(crate) is_ack: bool,
 }
 
 type Loses = Arc<dyn Fn(Delivery<'_>) -> bool + Send + Sync>;
@@ -64,7 +66,9 @@ fn pass(server: TcpStream, mut client: &TcpStream, loses: &Loses) -> io::Result<
             frame.resize(begin + size + "\r\n".len(), 0);
             server.read_exact(&mut frame[begin..])?;
         }
-        if !words.iter().find_map(|word| delivery(word)).is_some_and(|delivery| loses(delivery)) {
+        let ack = || ack(std::str::from_utf8(&frame[line.len()..]).ok()?);
+        if !words.iter().find_map(|word| delivery(word)).or_else(ack).is_some_and(|delivery| loses(delivery))
+        {
             client.write_all(&frame)?;
         }
     }
@@ -79,5 +83,13 @@ fn payload(words: &[&str]) -> Option<usize> {
 /// A delivery has a subject for its answer: `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE...`.
 fn delivery(word: &str) -> Option<Delivery<'_>> {
     let mut tokens = word.strip_prefix("$JS.ACK.")?.split('.');
-    Some(Delivery { stream: tokens.next()?, sequence: tokens.nth(2)?.parse().ok()? })
+    Some(Delivery { stream: tokens.next()?, sequence: tokens.nth(2)?.parse().ok()?, is_ack: false })
+}
+
+/// An acknowledgement is `{"stream":"STREAM", "seq":SEQUENCE...`.
+fn ack(payload: &str) -> Option<Delivery<'_>> {
+    let (stream, rest) = payload.strip_prefix("{\"stream\":\"")?.split_once('"')?;
+    let digits = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let end = digits.find(|c: char| !c.is_ascii_digit())?;
+    Some(Delivery { stream, sequence: digits[..end].parse().ok()?, is_ack: true })
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod lossy;
 pub(crate) mod nats;
+pub(crate) mod silent;
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,7 +1,7 @@
 //! NATS servers and workers, each in a process of its own.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -26,6 +26,13 @@ struct Server {
 impl Nats {
     /// Starts servers that keep their data in a directory.
     pub(crate) fn start(directory: &Directory, servers: usize) -> Self {
+        Self::start_with(directory, servers, "")
+    }
+
+    /// Starts servers with more in their configuration.
+    pub(crate) fn start_with(directory: &Directory, servers: usize, more: &str) -> Self {
+        let config = directory.path().join("nats.conf");
+        fs::write(&config, more).expect("a configuration");
         let (ports, routes) = (free_ports(servers), free_ports(servers));
         let mesh = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
         let server = |(number, (&port, &route)): (usize, (&u16, &u16))| {
@@ -35,6 +42,7 @@ impl Nats {
                 .map(str::to_owned)
                 .collect::<Vec<_>>();
             command.push(data.display().to_string());
+            command.extend(["-c".to_owned(), config.display().to_string()]);
             if servers > 1 {
                 let cluster =
                     format!("--cluster_name orders --cluster nats://127.0.0.1:{route} --routes {mesh}");
@@ -69,7 +77,14 @@ impl Nats {
         self.wait_until_open(number);
     }
 
-    fn kill(&mut self, number: usize) {
+    /// Starts a server that was killed.
+    pub(crate) fn begin_again(&mut self, number: usize) {
+        self.launch(number);
+        self.wait_until_open(number);
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self, number: usize) {
         if let Some(mut child) = self.servers[number].child.take() {
             let _ = child.kill();
             let _ = child.wait();
@@ -114,15 +129,23 @@ impl Worker {
     pub(crate) fn start_at(name: &str, urls: &str, args: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(["serve", "--nats", urls, "--worker", name]).args(args);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
-        let (out, said) = (child.stdout.take().expect("its output is a pipe"), Arc::default());
-        let worker = Self { child, said: Arc::clone(&said) };
-        thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                said.lock().expect("no panic").push((Instant::now(), line));
-            }
-        });
-        worker
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let said = Arc::<Mutex<Vec<_>>>::default();
+        let out: Box<dyn Read + Send> = Box::new(child.stdout.take().expect("its output is a pipe"));
+        let err = Box::new(child.stderr.take().expect("its errors are a pipe"));
+        for (stream, is_error) in [(out, false), (err, true)] {
+            let (said, name) = (Arc::clone(&said), name.to_owned());
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if is_error {
+                        eprintln!("{name}: {line}");
+                    }
+                    said.lock().expect("no panic").push((Instant::now(), line));
+                }
+            });
+        }
+        Self { child, said }
     }
 
     /// When a line was said that `fits`, if one was.

@@ -1,0 +1,46 @@
+//! The changes of the bucket, as a worker sees them.
+
+use std::time::Duration;
+
+use async_nats::jetstream::kv::{Entry, Operation, Store};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+
+use super::names;
+
+/// The pause before the bucket is watched again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Passes the changes of the bucket on, until the worker no longer listens. The worker changes the bucket
+/// several times in the length of a lease, so a watch that is silent for that long is broken.
+pub(crate) async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
+    let mut failed = false;
+    while !changes.is_closed() {
+        match bucket.watch_with_history(">").await {
+            Ok(mut watch) => {
+                failed = false;
+                while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
+                    // The loop above finds out.
+                    let _ = changes.send(entry);
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut failed, true) {
+                    eprintln!("the bucket is not seen: {error}; trying again");
+                }
+            }
+        }
+        shardwheel::sleep(PAUSE).await;
+    }
+}
+
+/// Returns the holder of an entry; empty if no worker has it.
+pub(crate) fn holder(entry: &Entry) -> String {
+    let value = if entry.operation == Operation::Put { &entry.value[..] } else { b"" };
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// The partition of a lease.
+pub(crate) fn partition(key: &str) -> Option<u32> {
+    key.strip_prefix(names::LEASE)?.parse().ok()
+}

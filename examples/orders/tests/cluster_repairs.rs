@@ -1,0 +1,369 @@
+//! A broker that is away, is configured otherwise, or has lost something: what a worker says, which
+//! partitions go on, and what `repair` saves.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::{self, stream};
+use support::nats::{Nats, Worker};
+use support::{Answer, Client, Directory, PROGRAM, until};
+use tokio::runtime::Runtime;
+
+const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+fn get(worker: &Worker, path: &str) -> Answer {
+    let mut address = None;
+    until("it says where it listens", || {
+        address = worker.line("listening on ").and_then(|address| address.parse().ok());
+        address.is_some()
+    });
+    let mut client = Client::connect(address.expect("an address")).expect("a connection");
+    client.send("GET", path, &[], b"").expect("an answer")
+}
+
+fn run(args: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(PROGRAM).args(args).output().expect("the program starts");
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+/// The partition of an item, of 2: FNV-1a, as front ends compute it.
+fn partition_of(item: &str) -> u64 {
+    item.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        % 2
+}
+
+/// A shop of two partitions, and a front end.
+struct Shop {
+    directory: Directory,
+    nats: Nats,
+    runtime: Runtime,
+    /// An item of each partition.
+    items: [String; 2],
+}
+
+impl Shop {
+    fn new(name: &str, config: &str) -> Self {
+        let directory = Directory::new(name);
+        let nats = Nats::start_with(&directory, 1, config);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let item = |partition| {
+            let mut names = (0..).map(|number| format!("item-{number}"));
+            names.find(|name| partition_of(name) == partition).expect("a name")
+        };
+        Self { directory, nats, runtime, items: [item(0), item(1)] }
+    }
+
+    fn worker(&self, name: &str, more: &[&str]) -> Worker {
+        let args = ["--partitions", "2", "--check-after", "1h", "--lease", "1s"];
+        Worker::start(name, &self.nats, &[&args[..], &LISTEN, more].concat())
+    }
+
+    fn started(&self, name: &str, more: &[&str]) -> Worker {
+        let worker = self.worker(name, more);
+        until("it owns both", || worker.count("partition ") >= 2);
+        worker
+    }
+
+    fn jetstream(&self) -> jetstream::Context {
+        // The client begins tasks of its own.
+        let _guard = self.runtime.enter();
+        let client = self.runtime.block_on(async_nats::connect(self.nats.urls())).expect("a connection");
+        jetstream::new(client)
+    }
+
+    fn stream(&self, name: &str) -> Stream {
+        self.runtime.block_on(self.jetstream().get_stream(name)).expect("a stream")
+    }
+
+    /// Publishes a message of orders for a partition, and waits until the broker has it.
+    fn order(&self, partition: usize, ids: impl IntoIterator<Item = u64>) {
+        let item = &self.items[partition];
+        let line = |id| {
+            format!(
+                "{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":{}}}\n",
+                id + 100
+            )
+        };
+        self.publish(&format!("shop.{partition}.orders"), ids.into_iter().map(line).collect());
+    }
+
+    fn publish(&self, subject: &str, payload: String) {
+        let subject = subject.to_owned();
+        let sent = async { self.jetstream_async().await.publish(subject, payload.into()).await?.await };
+        self.runtime.block_on(sent).expect("the broker has it");
+    }
+
+    async fn jetstream_async(&self) -> jetstream::Context {
+        jetstream::new(async_nats::connect(self.nats.urls()).await.expect("a connection"))
+    }
+
+    /// All lines of results of a partition.
+    fn results(&self, partition: usize) -> Vec<String> {
+        let stream = self.stream(&format!("results-{partition}"));
+        let last = stream.cached_info().state.last_sequence;
+        let read = async {
+            let mut lines = Vec::new();
+            for number in 1..=last {
+                let Ok(message) = stream.get_raw_message(number).await else { continue };
+                let text = String::from_utf8_lossy(&message.payload).into_owned();
+                lines.extend(text.lines().map(str::to_owned));
+            }
+            lines
+        };
+        self.runtime.block_on(read)
+    }
+
+    /// Waits until an order has an answer.
+    fn answered(&self, partition: usize, id: u64, status: &str) {
+        let line = format!("\"order_id\":{id},\"status\":\"{status}\"");
+        until(&line, || self.results(partition).iter().any(|found| found.contains(&line)));
+    }
+
+    fn repair(&self) -> String {
+        let (code, said) = run(&["repair", "--nats", &self.nats.urls()]);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+
+    /// Partition 0 has stopped, and says what to do; the other one goes on.
+    fn expect_a_stop(&self, worker: &Worker, said: &str) {
+        until("/healthz says so", || get(worker, "/healthz").status == 503);
+        let health = get(worker, "/healthz").text();
+        until("/healthz names it", || get(worker, "/healthz").text().contains("partition 0 has stopped"));
+        let found = get(worker, "/healthz").text();
+        assert!(found.contains(said) && found.contains("orders repair"), "{health}{found}");
+        assert!(!found.contains("partition 1"), "{found}");
+        self.order(1, [900_001]);
+        self.answered(1, 900_001, "placed");
+    }
+
+    /// All is well after a repair: orders are placed, and each one once.
+    fn expect_all_is_well(&self, worker: &Worker) {
+        until("all is well", || get(worker, "/healthz").status == 200);
+        self.order(0, [800_001]);
+        self.answered(0, 800_001, "placed");
+        let placed =
+            self.results(0).into_iter().filter(|line| line.contains("\"placed\"")).collect::<Vec<_>>();
+        assert_eq!(placed.iter().collect::<BTreeSet<_>>().len(), placed.len(), "each order is placed once");
+    }
+}
+
+/// Without NATS a worker says what it waits for, at its start and later, and `/healthz` is no success.
+#[test]
+fn a_worker_without_nats_says_so() {
+    let mut shop = Shop::new("repair-away", "");
+    shop.nats.kill(0);
+    let worker = shop.worker("one", &[]);
+    assert_eq!(get(&worker, "/healthz").status, 503);
+    let waits = |worker: &Worker| worker.count("waiting for NATS: nats://");
+    until("it says so again and again", || waits(&worker) >= 3);
+    assert!(get(&worker, "/healthz").text().contains("waiting for NATS: nats://"));
+    shop.nats.begin_again(0);
+    until("it is well", || worker.count("partition ") == 2 && get(&worker, "/healthz").status == 200);
+    shop.nats.kill(0);
+    let away = Instant::now();
+    until("it is not well", || get(&worker, "/healthz").status == 503);
+    assert!(away.elapsed() < Duration::from_secs(2), "{:?}", away.elapsed());
+    until("it says so every few seconds", || worker.count("one: waiting for NATS: no change") >= 2);
+    shop.nats.begin_again(0);
+    until("it is well again", || get(&worker, "/healthz").status == 200);
+    shop.order(0, [1]);
+    shop.answered(0, 1, "placed");
+}
+
+/// A broker that takes 128 KiB in a message: orders, their checks and snapshots pass. One that takes 64 KiB
+/// gets the answers to one message as several results.
+#[test]
+fn batches_follow_the_largest_message_that_the_broker_takes() {
+    let shop = Shop::new("repair-payload", "max_payload: 131072\n");
+    support::sample(shop.directory.path(), &["--count", "30000", "--items", "2"]);
+    let args = ["--partitions", "2", "--check-after", "4s", "--snapshot-every", "2000"];
+    let worker = Worker::start("one", &shop.nats, &args);
+    worker.wait_until_ready();
+    let files =
+        ["orders.csv", "payments.csv"].map(|name| shop.directory.path().join(name).display().to_string());
+    let (urls, files) = (shop.nats.urls(), ["--orders", &files[0], "--payments", &files[1]]);
+    let feed = ["feed", "--to", &urls, "--skip-late", "--batch", "2000", "--connections", "2"];
+    let (code, fed) = run(&[&feed, &files[..]].concat());
+    assert!(code == Some(0) && fed.contains("| orders | placed | 30000 |"), "{fed}");
+    let audit = ["audit", "--from", &urls, "--wait", "--as-answered"];
+    let (code, found) = run(&[&audit, &files[..]].concat());
+    assert!(
+        code == Some(0) && found.contains("30000 outcomes") && found.contains("no difference"),
+        "{found}"
+    );
+    assert_eq!(worker.count("partition 0 begins again") + worker.count("partition 1 begins again"), 0);
+    // More orders in one message than one result can answer.
+    let small = Shop::new("repair-small-payload", "max_payload: 65536\n");
+    let worker = small.started("one", &[]);
+    let order = |id| {
+        let item = &small.items[0];
+        format!("{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":1}}\n")
+    };
+    let orders = (10_000_000_000_000_000_000_u64..10_000_000_000_000_000_600).map(order);
+    // What is said of them is longer than they are.
+    let wrong = std::iter::repeat_n("{\"order_id\":1}\n".to_owned(), 400);
+    small.publish("shop.0.orders", orders.chain(wrong).collect());
+    small.answered(0, 10_000_000_000_000_000_599, "placed");
+    let wrong = || small.results(0).iter().filter(|line| line.contains("is missing")).count();
+    until("all are answered", || wrong() == 400);
+    assert!(small.stream("results-0").cached_info().state.messages >= 2, "several results");
+    drop(worker);
+    let next = small.started("two", &[]);
+    small.expect_all_is_well(&next);
+}
+
+#[test]
+fn streams_that_would_lose_messages_and_other_replicas_are_refused_at_once() {
+    let shop = Shop::new("repair-streams", "");
+    let urls = shop.nats.urls();
+    let serve = |more: &[&str]| {
+        let begin = Instant::now();
+        let said = run(&[&["serve", "--nats", &urls, "--partitions", "2"], more].concat());
+        assert!(begin.elapsed() < Duration::from_secs(10), "{said:?}");
+        assert_eq!(said.0, Some(2), "{said:?}");
+        said.1
+    };
+    assert!(serve(&["--replicas", "3"]).contains("--replicas 3 needs a cluster of at least 3 servers"));
+    assert!(serve(&["--replicas", "0"]).contains("--replicas"), "1, 3 or 5");
+    drop(shop.started("one", &[]));
+    let said = serve(&["--replicas", "3", "--check-after", "1h"]);
+    assert!(said.contains("has --replicas 1, not 3"), "{said}");
+    let limited = stream::Config { max_age: Duration::from_secs(7_200), ..log_config(&shop, 1) };
+    shop.runtime.block_on(shop.jetstream().update_stream(&limited)).expect("it is changed");
+    let said = serve(&["--check-after", "1h"]);
+    assert!(said.contains("shop-1 has max_age 2h, not 0ms"), "{said}");
+}
+
+fn log_config(shop: &Shop, partition: usize) -> stream::Config {
+    shop.stream(&format!("shop-{partition}")).cached_info().config.clone()
+}
+
+/// The log is purged: what is pending in the snapshot goes on, and all else is named.
+#[test]
+fn a_log_that_was_purged_stops_its_partition_until_it_is_repaired() {
+    let shop = Shop::new("repair-purge", "");
+    let worker = shop.started("one", &["--snapshot-every", "20"]);
+    shop.order(0, 1..=30);
+    shop.answered(0, 30, "placed");
+    until("there is a snapshot", || shop.stream("books").cached_info().state.messages > 0);
+    shop.order(0, 31..=33);
+    shop.answered(0, 33, "placed");
+    drop(worker);
+    shop.runtime.block_on(async { shop.stream_async("shop-0").await.purge().await }).expect("it is purged");
+    let worker = shop.worker("two", &["--snapshot-every", "20"]);
+    shop.expect_a_stop(&worker, "the log has lost messages");
+    let said = shop.repair();
+    assert!(said.contains("lost orders, placed and not known any more: 31 32 33"), "{said}");
+    assert!(said.contains("partition 1: whole") && said.contains("with 30 pending orders"), "{said}");
+    shop.order(0, [30, 31]);
+    shop.answered(0, 30, "duplicate");
+    shop.expect_all_is_well(&worker);
+    assert!(!shop.repair().contains("lost"), "there is nothing left to repair");
+}
+
+impl Shop {
+    async fn stream_async(&self, name: &str) -> Stream {
+        self.jetstream_async().await.get_stream(name).await.expect("a stream")
+    }
+
+    /// Deletes a message of a stream.
+    fn delete(&self, stream: &str, number: u64) {
+        let deleted = async { self.stream_async(stream).await.delete_message(number).await };
+        self.runtime.block_on(deleted).expect("it is deleted");
+    }
+}
+
+/// The newest snapshot is damaged: the one before does, without a loss. Then both are.
+#[test]
+fn a_lost_part_of_a_snapshot_is_replaced_by_the_snapshot_before() {
+    let shop = Shop::new("repair-snapshot", "");
+    let (mut parts, worker) = (0, shop.started("one", &["--snapshot-every", "20"]));
+    // More each time: a snapshot comes after half of what the books hold.
+    for (first, count) in [(0, 60), (100, 80), (200, 160)] {
+        shop.order(0, first..first + count);
+        shop.answered(0, first + count - 1, "placed");
+        until("there is another snapshot", || {
+            let last = shop.stream("books").cached_info().state.last_sequence;
+            std::mem::replace(&mut parts, last) < last
+        });
+    }
+    drop(worker);
+    let state = shop.stream("books").cached_info().state.clone();
+    shop.delete("books", state.last_sequence);
+    let worker = shop.started("two", &[]);
+    assert!(worker.said(|line| line.contains("damaged or lacks a part")).is_some());
+    shop.order(0, [7]);
+    shop.answered(0, 7, "duplicate");
+    drop(worker);
+    (state.first_sequence..state.last_sequence).for_each(|number| shop.delete("books", number));
+    let worker = shop.worker("three", &[]);
+    shop.expect_a_stop(&worker, "no snapshot is whole");
+    let said = shop.repair();
+    assert!(said.contains("lost orders") && said.contains("no snapshot is whole"), "{said}");
+    shop.expect_all_is_well(&worker);
+}
+
+/// The log is deleted: workers stop, and a repair makes it anew.
+#[test]
+fn a_stream_that_is_missing_stops_its_partition_alone() {
+    let shop = Shop::new("repair-stream", "");
+    let worker = shop.started("one", &[]);
+    shop.order(0, 1..=5);
+    shop.answered(0, 5, "placed");
+    shop.runtime.block_on(shop.jetstream().delete_stream("shop-0")).expect("it is deleted");
+    shop.expect_a_stop(&worker, "the stream shop-0 is missing");
+    let said = shop.repair();
+    assert!(said.contains("lost orders, placed and not known any more: 1 2 3 4 5"), "{said}");
+    shop.expect_all_is_well(&worker);
+}
+
+/// A message that is deleted before it is decided costs itself; one that was decided stops its
+/// partition, since its orders are not known any more.
+#[test]
+fn a_message_that_was_deleted_is_passed_over() {
+    let shop = Shop::new("repair-deleted", "");
+    let worker = shop.started("one", &[]);
+    shop.order(0, [1]);
+    shop.answered(0, 1, "placed");
+    drop(worker);
+    shop.order(0, [2]);
+    let number = shop.stream("shop-0").cached_info().state.last_sequence;
+    shop.order(0, [3]);
+    shop.delete("shop-0", number);
+    let worker = shop.started("two", &[]);
+    shop.answered(0, 3, "placed");
+    let metrics = get(&worker, "/metrics").text();
+    assert!(metrics.contains("\norders_passed_over_total 1\n"), "{metrics}");
+    assert!(!shop.results(0).iter().any(|line| line.contains("\"order_id\":2,")));
+    drop(worker);
+    shop.delete("shop-0", number + 1);
+    let worker = shop.worker("three", &[]);
+    shop.expect_a_stop(&worker, "differ from those that stand");
+    let said = shop.repair();
+    assert!(said.contains("not known any more: 3\n") && said.contains("with 1 pending orders"), "{said}");
+    shop.expect_all_is_well(&worker);
+}
+
+/// The results are deleted: what was answered is lost, and the books go on.
+#[test]
+fn results_that_are_missing_stop_their_partition() {
+    let shop = Shop::new("repair-results", "");
+    let worker = shop.started("one", &["--snapshot-every", "3"]);
+    shop.order(0, 1..=5);
+    shop.answered(0, 5, "placed");
+    until("there is a snapshot", || shop.stream("books").cached_info().state.messages > 0);
+    shop.runtime.block_on(shop.jetstream().delete_stream("results-0")).expect("it is deleted");
+    // Nothing else shows it before the next result.
+    shop.order(0, [6]);
+    shop.expect_a_stop(&worker, "the stream results-0 is missing");
+    assert!(shop.repair().contains("the results are lost"));
+    shop.order(0, [5]);
+    shop.answered(0, 5, "duplicate");
+    shop.expect_all_is_well(&worker);
+}
