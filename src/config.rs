@@ -95,11 +95,11 @@ pub(crate) const LIMITS: Limits = Limits {
     holds_nodes: size(true, true, false),
 };
 
-/// Chooses between the usual size, that of fuzzers and Miri, and that of models.
+/// Chooses between the usual size, that of fuzzers, Miri and Shuttle, and that of loom's models.
 const fn size<S: Copy>(usual: S, fuzzed: S, modelled: S) -> S {
     if cfg!(shardwheel_loom) {
         modelled
-    } else if cfg!(any(fuzzing, miri)) {
+    } else if cfg!(any(fuzzing, miri, shardwheel_shuttle)) {
         fuzzed
     } else {
         usual

@@ -40,7 +40,7 @@ unsafe impl Zeroable for u64 {}
 /// Makes a slice of `len` zeroes; `None` if there is no memory. The allocator clears memory that it
 /// uses again. Fresh memory comes zeroed from the system, which backs only the pages that are used:
 /// there, a table of half a megabyte costs an almost empty slab nothing.
-#[cfg(not(shardwheel_loom))]
+#[cfg(not(any(shardwheel_loom, shardwheel_shuttle)))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     let layout = std::alloc::Layout::array::<Z>(len).ok()?;
     if layout.size() == 0 {
@@ -53,7 +53,7 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     (!raw.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(raw, len)) })
 }
 
-#[cfg(shardwheel_loom)]
+#[cfg(any(shardwheel_loom, shardwheel_shuttle))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     slice(len, Z::default)
 }

@@ -52,7 +52,7 @@ pub(crate) fn has_membarrier() -> bool {
     if let Some(&is_there) = IS_THERE.get() {
         return is_there;
     }
-    let is_there = !cfg!(any(miri, shardwheel_loom)) && ask_for_barrier(true);
+    let is_there = !cfg!(any(miri, shardwheel_loom, shardwheel_shuttle)) && ask_for_barrier(true);
     *IS_THERE.get_or_init(|| is_there)
 }
 

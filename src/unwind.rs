@@ -120,6 +120,13 @@ impl FirstPanic {
     }
 }
 
+/// Drops each of the values, even if some panic; the first panic goes on after that.
+pub(crate) fn drop_each<D>(values: impl Iterator<Item = D>) {
+    let mut panics = FirstPanic::default();
+    values.for_each(|value| panics.catch_drop(value));
+    panics.resume();
+}
+
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;

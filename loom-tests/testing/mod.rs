@@ -4,8 +4,6 @@
 #![allow(clippy::new_without_default, reason = "a model makes it where it says so")]
 
 pub mod drivers;
-#[cfg(shardwheel_loom)]
-pub(crate) mod pages;
 mod parts;
 pub mod tasks;
 
@@ -14,6 +12,8 @@ pub mod delay_queue {
     pub use crate::delay_queue::model::Queue;
 }
 
+#[cfg(shardwheel_shuttle)]
+pub use crate::sync::VirtualClock;
 pub use parts::{FreeNodes, LoneEpochs, LoneNode, Pinnable};
 
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};

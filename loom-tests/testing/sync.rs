@@ -4,6 +4,12 @@ pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use loom::thread::yield_now;
+pub(crate) use std::sync::mpsc;
+pub(crate) use std::thread_local;
+
+pub(crate) fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
 
 /// Parking, with the standard library's names. loom's own `unpark` also ends a wait of the
 /// thread for a lock or for another thread.
@@ -45,6 +51,9 @@ pub(crate) mod thread {
     }
 
     pub(crate) use park_timeout as sleep;
+
+    // No model starts the threads of a timer.
+    pub(crate) use std::thread::{Builder, JoinHandle, available_parallelism};
 }
 
 /// atomic-waker's type, of which a model sees what matters: a registration and a wake come one

@@ -6,6 +6,8 @@
 
 use std::cell::Cell;
 
+use crate::sync::thread_local;
+
 thread_local! {
     static RUNS_USER_CODE: Cell<bool> = const { Cell::new(false) };
 }

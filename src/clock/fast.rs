@@ -84,7 +84,7 @@ impl FastClock {
     pub(crate) fn start() -> Option<(Self, Instant)> {
         // Before `now`, so that the start is not before the base.
         let base = base();
-        let now = Instant::now();
+        let now = crate::sync::now();
         let start = u64::try_from(now.saturating_duration_since(base).as_nanos()).ok()?;
         Some((Self { start }, now))
     }
@@ -148,7 +148,7 @@ fn nanos() -> u64 {
 }
 
 fn base() -> Instant {
-    *BASE.get_or_init(Instant::now)
+    *BASE.get_or_init(crate::sync::now)
 }
 
 /// Reads the counter, then the time, several times, and returns the pair that took the least.
@@ -163,7 +163,7 @@ fn quickest_reading() -> Option<Anchor> {
 /// Whether the system derives its own time from the counter.
 fn is_trusted() -> bool {
     // Models need no fast clock, and Miri does not run the instruction that reads the counter.
-    if cfg!(any(shardwheel_loom, miri)) {
+    if cfg!(any(shardwheel_loom, shardwheel_shuttle, miri)) {
         return false;
     }
     // On aarch64 all cores share one counter.

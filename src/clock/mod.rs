@@ -83,6 +83,6 @@ pub struct MonotonicClock;
 
 impl Clock for MonotonicClock {
     fn now(&self) -> Instant {
-        Instant::now()
+        crate::sync::now()
     }
 }

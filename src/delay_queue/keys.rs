@@ -15,13 +15,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::clock::unpoisoned;
-use crate::sync::Ordering;
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::tick::Tick;
 use crate::timer::{ShardHandle, TimerKey};
-use std::sync::atomic::AtomicUsize;
 
 /// Names a value of a [`DelayQueue`](crate::DelayQueue), until it has left the queue.
 ///

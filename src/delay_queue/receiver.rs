@@ -9,7 +9,7 @@ use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
@@ -18,6 +18,7 @@ use super::entry::{Boxed, Expired, QueueState};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
+use crate::sync::now;
 use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
 use crate::unwind::FirstPanic;
@@ -157,7 +158,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if let Some(expired) = self.try_recv() {
             return Ok(Some(expired));
         }
-        let (waiter, begin) = (self.enter(), Instant::now());
+        let (waiter, begin) = (self.enter(), now());
         let parker = Arc::new(Parker::new());
         parker.set_thread();
         let waker = Waker::from(Arc::clone(&parker));
@@ -166,7 +167,7 @@ impl<T: Send + 'static> DelayQueue<T> {
             if let Poll::Ready(expired) = self.poll_recv(Some(waiter.consumer()), &waker) {
                 return Ok(expired);
             }
-            let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
+            let left = limit.map(|limit| limit.saturating_sub(now().saturating_duration_since(begin)));
             if left == Some(Duration::ZERO) {
                 return Err(Elapsed::new());
             }

@@ -12,6 +12,8 @@
 use std::cell::Cell;
 use std::task::{Poll, Waker};
 
+use crate::sync::thread_local;
+
 /// The budget of tokio's tasks. No limit where one thread runs a model or a stall again and again.
 const LIMIT: u32 = if cfg!(any(shardwheel_loom, shardwheel_stall)) { u32::MAX } else { 128 };
 

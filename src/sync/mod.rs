@@ -2,19 +2,23 @@
 //!
 //! In a normal build they are the standard library's. With `--cfg shardwheel_loom` they are loom's,
 //! which explores the interleavings of a small model exhaustively. The cfg is private to this
-//! crate, because the global `--cfg loom` would change every dependency as well. With `--cfg
-//! shardwheel_stall`, also private, a test stops threads at them (`stall`).
+//! crate, because the global `--cfg loom` would change every dependency as well. So are two others:
+//! with `--cfg shardwheel_shuttle` they are Shuttle's, which runs whole timers under random
+//! schedules, on a clock of its own; with `--cfg shardwheel_stall` a test stops threads at them
+//! (`stall`).
 
 #[cfg(shardwheel_stall)]
 #[path = "../../tests/stall/points.rs"]
 pub mod stall;
 
-#[cfg(feature = "timer")]
-pub(crate) use imp::AtomicWaker;
+#[cfg(shardwheel_shuttle)]
+pub use imp::VirtualClock;
 pub(crate) use imp::{
     Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Trace, UnsafeCell,
-    fence, hint, model_thread, thread, yield_now,
+    fence, hint, model_thread, thread, thread_local, yield_now,
 };
+#[cfg(feature = "timer")]
+pub(crate) use imp::{AtomicWaker, mpsc, now};
 pub(crate) use std::sync::atomic::Ordering;
 
 /// The standard library's types, also in models. For statics, which cannot hold loom's types, and
@@ -29,14 +33,22 @@ use stall::atomics;
 #[cfg(not(shardwheel_stall))]
 use std::sync::atomic as atomics;
 
-#[cfg(not(shardwheel_loom))]
+#[cfg(not(any(shardwheel_loom, shardwheel_shuttle)))]
 mod imp {
     #[cfg(feature = "timer")]
     pub(crate) use atomic_waker::AtomicWaker;
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard, mpsc};
     pub(crate) use std::thread::{self, yield_now};
+    pub(crate) use std::thread_local;
 
     pub(crate) use super::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+
+    /// The system's time. Shuttle has a time of its own.
+    #[cfg(feature = "timer")]
+    #[inline(always)]
+    pub(crate) fn now() -> std::time::Instant {
+        std::time::Instant::now()
+    }
 
     /// Reads what only saves work, or counts. `None` in a model: it is harder without, and ends
     /// sooner.
@@ -85,6 +97,7 @@ mod imp {
     }
 }
 
-#[cfg(shardwheel_loom)]
-#[path = "../../loom-tests/testing/sync.rs"]
-mod imp;
+#[cfg(any(shardwheel_loom, shardwheel_shuttle))]
+#[cfg_attr(shardwheel_loom, path = "../../loom-tests/testing/sync.rs")]
+#[cfg_attr(shardwheel_shuttle, path = "../../loom-tests/testing/shuttle.rs")]
+pub(crate) mod imp;

@@ -4,10 +4,9 @@
 //! clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Timer;
 use super::affinity;
@@ -22,7 +21,7 @@ use crate::clock::{Clock, Driven, FastClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, mpsc, now, thread};
 use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have: each may need a thread.
@@ -312,7 +311,7 @@ impl TimerBuilder {
     fn start(&self, timer: &Timer, cores: &[usize]) -> Result<(), BuildError> {
         let (inner, time) = (&timer.inner, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
-        let start = if time.is_users() { Instant::now() } else { time.start };
+        let start = if time.is_users() { now() } else { time.start };
         let (ready, started) = mpsc::channel::<()>();
         for (shard, home) in inner.handles.iter().enumerate() {
             let (pool, number) = inner.locate(shard);
@@ -346,6 +345,6 @@ fn prepare_process_aside() {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     // Ordering: Relaxed, the threads share nothing else.
     if !IS_DONE.swap(true, Ordering::Relaxed) {
-        let _ = thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
+        let _ = std::thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
     }
 }

@@ -17,8 +17,7 @@
 //! have ended, so nothing of them is left when it returns. A thread that the shutdown does not wait
 //! for continues by itself. So does a thread that still drops the executor after [`GRACE`].
 
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::drivers::{Notifier, Pool, ShardWaker, limits};
@@ -33,8 +32,9 @@ use crate::clock::{Driven, is_user_code, unpoisoned};
 use crate::config::Config;
 use crate::error::BuildError;
 use crate::shard::{Advancer, Bound, ShardId, shard_within};
-use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Mutex, Ordering};
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread

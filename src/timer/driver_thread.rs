@@ -70,6 +70,6 @@ impl DriverThread {
     }
 
     fn now(&self) -> Nanos {
-        nanos(self.start.elapsed())
+        nanos(crate::sync::now().saturating_duration_since(self.start))
     }
 }

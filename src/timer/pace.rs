@@ -32,7 +32,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Returns how long to sleep before `due`. `now` is the time by the clock.
     pub(super) fn begin_sleep(&mut self, now: Nanos, due: Nanos, tick: Nanos) -> Duration {
-        self.asleep = Some((Instant::now(), now));
+        self.asleep = Some((crate::sync::now(), now));
         let left = due.saturating_sub(now);
         let half = (left / 2).max(tick / LEAST_PART).max(1);
         match self.speed {
@@ -44,7 +44,7 @@ impl Pace {
     /// Measures the sleep that has ended. `now` is the time by the clock.
     pub(super) fn end_sleep(&mut self, now: Nanos) {
         let Some((begin, before)) = self.asleep.take() else { return };
-        let took = begin.elapsed();
+        let took = crate::sync::now().saturating_duration_since(begin);
         if took >= LEAST_MEASURED {
             let speed = now.saturating_sub(before) as f64 / took.as_nanos() as f64;
             self.speed = Some(speed.max(1.0));

@@ -20,8 +20,8 @@ use crossbeam_utils::CachePadded;
 use super::affinity;
 use super::drive::Inner;
 use super::shard_handle::ShardHandle;
-use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
+use crate::sync::{Ordering, thread_local};
 
 /// Which shard of a [`Timer`](crate::Timer) a thread schedules on, for
 /// [`TimerBuilder::placement`](crate::TimerBuilder::placement).

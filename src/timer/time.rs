@@ -133,7 +133,7 @@ impl Divisor {
 
 #[inline]
 fn read(clock: Option<&DropQuietly<Arc<dyn Clock>>>) -> Instant {
-    clock.map_or_else(Instant::now, |clock| clock.now())
+    clock.map_or_else(crate::sync::now, |clock| clock.now())
 }
 
 /// The nanoseconds of a duration; saturates.

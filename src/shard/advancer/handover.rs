@@ -48,7 +48,7 @@ use crate::shard::node::{Filled, Node, NodeId, join};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::{thread, yield_now};
 use crate::tick::Tick;
-use crate::unwind::FirstPanic;
+use crate::unwind::drop_each;
 
 /// After this many walks the end sleeps before each further one that follows on a busy node: the
 /// producer that is at work there has lost its processor, and does not get it back from a thread
@@ -148,11 +148,7 @@ impl Walk {
     /// Drops the pending timers that are left. The first panic of a payload's drop resumes at the
     /// end.
     fn drop_the_rest<T>(&mut self, shared: &Consumer<T>) {
-        let mut panics = FirstPanic::default();
-        while let Some((_, payload)) = self.take_next(shared) {
-            panics.catch_drop(payload);
-        }
-        panics.resume();
+        drop_each(std::iter::from_fn(|| self.take_next(shared)));
     }
 }
 
@@ -267,9 +263,7 @@ impl<T> Iterator for Kept<T> {
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
-        let mut panics = FirstPanic::default();
-        self.for_each(|(.., payload)| panics.catch_drop(payload));
-        panics.resume();
+        drop_each(self);
     }
 }
 

@@ -10,12 +10,9 @@
 
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
-#[cfg(not(shardwheel_loom))]
+#[cfg_attr(any(shardwheel_loom, shardwheel_shuttle), path = "../../../loom-tests/testing/pages.rs")]
 mod pages;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;
 pub(crate) mod slot;
-
-#[cfg(shardwheel_loom)]
-use crate::testing::pages;

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::unwind::FirstPanic;
+use crate::unwind::drop_each;
 
 /// How many keys ahead a node is prefetched.
 const AHEAD: usize = 8;
@@ -68,12 +68,9 @@ impl<T, I: Iterator<Item = Key>> Drop for CancelBatch<'_, T, I> {
     /// A panic in the drop of a payload goes on after the others. `keys` is user code, too: while a
     /// panic unwinds, a second one would end the process.
     fn drop(&mut self) {
-        if thread::panicking() {
-            return;
+        if !thread::panicking() {
+            drop_each(self);
         }
-        let mut panics = FirstPanic::default();
-        self.for_each(|payload| panics.catch_drop(payload));
-        panics.resume();
     }
 }
 

@@ -45,7 +45,7 @@ use std::task::Waker;
 
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slot::{Keep, Retired, Slots};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, thread_local};
 use crate::unwind::{DropQuietly, quietly};
 
 /// How often the advancer helps the epochs on before it leaves a replaced waker for later: a

@@ -24,10 +24,10 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sync::thread::{self, Thread};
-use crate::sync::{AtomicBool, AtomicWaker, Ordering};
+use crate::sync::{AtomicBool, AtomicWaker, Ordering, now};
 use crate::unwind::quietly;
 
 /// The longest single park; a longer wait takes several. Windows treats a timeout of 50 days and
@@ -102,9 +102,9 @@ impl Parker {
 
     /// Waits until a notification, or until `limit` has passed.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
-        let begin = Instant::now();
+        let begin = now();
         while !self.is_notified() {
-            match limit.map(|limit| limit.saturating_sub(begin.elapsed())) {
+            match limit.map(|limit| limit.saturating_sub(now().saturating_duration_since(begin))) {
                 None => thread::park(),
                 Some(Duration::ZERO) => return,
                 Some(left) => thread::park_timeout(left.min(LONGEST_PARK)),
@@ -127,6 +127,8 @@ impl Wake for Parker {
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]

@@ -5,13 +5,13 @@
 //! other driver can take the others.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::notifier::Notifier;
 use super::parker::Parker;
 use super::{NEVER, Nanos};
 use crate::clock::unpoisoned;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, now};
 
 pub(crate) struct Pool<W> {
     pub(crate) notifier: Arc<Notifier>,
@@ -249,7 +249,7 @@ impl<W> Pool<W> {
     /// Whether a thread has ended. Waits until it has left, and for `grace` after that. Does not
     /// wait for a thread that is at work.
     pub(crate) fn has_ended(&self, thread: usize, grace: Duration) -> bool {
-        let begin = Instant::now();
+        let begin = now();
         self.left.set_thread();
         loop {
             self.left.clear();
@@ -258,7 +258,7 @@ impl<W> Pool<W> {
             let limit = match state.threads[thread] {
                 _ if is_at_work => return false,
                 Role::Ended => return true,
-                Role::Left => Some(grace.saturating_sub(begin.elapsed())),
+                Role::Left => Some(grace.saturating_sub(now().saturating_duration_since(begin))),
                 Role::Driver | Role::Spare => None,
             };
             drop(state);

@@ -1,0 +1,96 @@
+//! Delay queues with several consumers, of both kinds.
+
+#![allow(missing_docs)]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use shardwheel::{DelayQueue, Placement};
+use shardwheel_shuttle_tests::{VirtualClock, explore, explore_both, millis, timer};
+use shuttle::sync::Mutex;
+use shuttle::{future, thread};
+
+const VALUES: u64 = 4;
+
+/// Two threads and a task take values, and a second task leaves while it waits. One value is moved
+/// to an earlier time, and one is removed at about the time when it expires. The shutdown wakes all
+/// that wait. Each value comes out once, and none too early.
+#[test]
+fn consumers_of_both_kinds_and_a_shutdown() {
+    explore_both("consumers of both kinds and a shutdown", || {
+        let timer = timer().shards(2).placement(Placement::RoundRobin).build().expect("it starts");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let consumer = |blocks: bool| {
+            let (queue, taken) = (Arc::clone(&queue), Arc::clone(&taken));
+            thread::spawn(move || {
+                while let Some(expired) =
+                    if blocks { queue.blocking_recv() } else { future::block_on(queue.next()) }
+                {
+                    let (number, due) = expired.value;
+                    assert!(VirtualClock::now() >= due, "value {number} is early");
+                    taken.lock().expect("no consumer panics").push(number);
+                }
+            })
+        };
+        let consumers = [true, true, false].map(consumer);
+        let leaving = Arc::clone(&queue);
+        let leaves = thread::spawn(move || {
+            let mut next = pin!(leaving.next());
+            // It may take a value that has expired already.
+            future::block_on(poll_fn(|context| match next.as_mut().poll(context) {
+                Poll::Ready(expired) => Poll::Ready(expired.map(|expired| expired.value.0)),
+                Poll::Pending => Poll::Ready(None),
+            }))
+        });
+        let insert = |number, delay| {
+            let due = VirtualClock::now() + millis(delay);
+            queue.insert((number, due), millis(delay)).expect("it is open")
+        };
+        insert(0, 1);
+        let removed = insert(1, 2);
+        let due = VirtualClock::now() + millis(1);
+        let moved = queue.insert((2, due), millis(1_000)).expect("it is open");
+        insert(3, 2);
+        assert!(queue.reset(&moved, millis(1)));
+        let removed = queue.remove(&removed).map(|(number, _)| number);
+        let left = leaves.join().expect("it does not panic");
+        VirtualClock::sleep(millis(2));
+        drop(timer.shutdown());
+        for consumer in consumers {
+            consumer.join().expect("it does not panic");
+        }
+        let mut all = taken.lock().expect("no consumer panics").clone();
+        all.extend(removed.into_iter().chain(left));
+        all.extend(queue.unexpired().map(|(_, (number, _))| number));
+        all.sort_unstable();
+        assert_eq!(all, (0..VALUES).collect::<Vec<_>>());
+        assert!(queue.is_empty());
+        removed.is_some()
+    });
+}
+
+/// The consumers wait before a value comes, and nothing but the value wakes them: a wake-up that is
+/// lost is a deadlock. Each takes one value, and leaves.
+#[test]
+fn each_consumer_gets_one_value() {
+    explore("each consumer gets one value", || {
+        let timer = timer().shards(1).build().expect("it starts");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let consumers = [true, false, true].map(|blocks| {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let expired = if blocks { queue.blocking_recv() } else { future::block_on(queue.next()) };
+                expired.expect("the timer has not ended").value
+            })
+        });
+        for number in 0..3 {
+            queue.insert(number, millis(1)).expect("it is open");
+        }
+        let mut taken = consumers.map(|consumer| consumer.join().expect("it does not panic"));
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1, 2]);
+    });
+}
