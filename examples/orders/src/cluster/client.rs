@@ -21,12 +21,12 @@ use super::broker::{self, Broker};
 use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
-use super::reader::Reader;
+use super::reader::{Gap, Reader};
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
-/// The pause after a result that is gone.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait for a stream of results that is missing.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What identifies a line in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -191,7 +191,9 @@ async fn hear(mut reader: Reader, waiting: Waiting) {
             // The lines that it answered are sent again.
             Err(gap) => {
                 eprintln!("results: {gap}");
-                shardwheel::sleep(PAUSE).await;
+                if matches!(gap, Gap::Stream(_)) {
+                    shardwheel::sleep(PAUSE).await;
+                }
                 continue;
             }
         };
