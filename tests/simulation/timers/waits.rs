@@ -182,7 +182,7 @@ impl Scene {
         let (Waiting::Sleep(sleep), When::At(at)) = (&mut wait.future, self.when()) else { return };
         sleep.reset(self.instant(at));
         let now = self.now();
-        let is_overdue = now >= at && (at < wait.deadline || wait.stage == Stage::Overdue);
+        let is_overdue = now >= at;
         wait.deadline = at;
         let mut model = self.model();
         model.log.add(("wait reset", wait.id, at));
