@@ -44,7 +44,6 @@ fn names_and_sets_of_keys() {
         ttl {t}c
         get {t}c
         exists {t}a {t}b {t}c
-        set {t}d 1 px 1
         rename {t}c {t}a
         get {t}a
         msetnx {t}a 1 {t}n 2
