@@ -16,8 +16,9 @@ use shardwheel::{SleepError, Timer, global};
 /// types of this crate wait on.
 ///
 /// If its timer refuses it (the timer is full, out of memory or shut down), the sleep continues on
-/// the [global timer](Timer::global), with the same deadline. It is neither lost nor early. With the
-/// feature `tracing`, a warning reports that.
+/// the [global timer](Timer::global), with the same deadline. It is neither lost nor early, if the
+/// clock of its timer is the system's; the deadline of another clock is taken for one of the
+/// system's. With the feature `tracing`, a warning reports that.
 ///
 /// It is [`Unpin`]. Once it has resolved, further polls are ready.
 ///
