@@ -97,7 +97,9 @@ mod imp {
     }
 }
 
-#[cfg(any(shardwheel_loom, shardwheel_shuttle))]
-#[cfg_attr(shardwheel_loom, path = "../../loom-tests/testing/sync.rs")]
-#[cfg_attr(shardwheel_shuttle, path = "../../loom-tests/testing/shuttle.rs")]
+#[cfg(shardwheel_loom)]
+#[path = "../../loom-tests/testing/sync.rs"]
+pub(crate) mod imp;
+#[cfg(shardwheel_shuttle)]
+#[path = "../../loom-tests/testing/shuttle.rs"]
 pub(crate) mod imp;
