@@ -62,8 +62,8 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
         Self { handle, wait: Wait::new(deadline) }
     }
 
-    /// Returns the deadline, or the start of the timer if it is before that; `None` if it is further
-    /// away than the system's clock can represent.
+    /// Returns the deadline, or the start of the timer if it is before that. `None` if it is
+    /// further away than the system's clock can represent.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.wait.deadline(&self.handle)

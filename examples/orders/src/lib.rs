@@ -22,6 +22,8 @@ mod cluster;
 mod exchange;
 mod feed;
 pub mod sandbox;
+#[cfg(test)]
+mod scarce;
 mod serve;
 pub mod store;
 mod token;

@@ -4,9 +4,9 @@ use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
 
 use super::super::{client, names, snapshot};
 use super::*;
+use crate::scarce::{ORDERS, case};
 
 const REMEMBER: u64 = 1_000;
-const ORDERS: u64 = 20;
 /// Instants, in ms. All checks are before the last one.
 const INSTANTS: std::ops::Range<u64> = 1..30;
 /// Random cases, each of [`ORDERS`] orders; `.ci/long` sets another number.
@@ -19,22 +19,8 @@ fn a_partition_decides_as_the_replay_does() {
     let cases = std::env::var("ORDERS_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     for seed in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let check_after = rng.u64(1..6);
-        let order = |order_id| {
-            let (item, placed_at) = (format!("item-{}", rng.u8(0..2)), rng.u64(1..20));
-            PlacedOrder { order_id, item, quantity: rng.u32(1..3), amount: rng.u64(0..3), placed_at }
-        };
-        let mut orders = (1..=ORDERS).map(order).collect::<Vec<_>>();
-        orders.sort_by_key(|order| order.placed_at);
-        let payment = |_| {
-            let order = &orders[rng.usize(0..orders.len())];
-            let paid_at = order.placed_at + rng.u64(0..check_after + 3);
-            MadePayment { order_id: order.order_id, amount: rng.u64(0..3), paid_at }
-        };
-        let mut payments = (0..30).map(payment).collect::<Vec<_>>();
-        payments.sort_by_key(|payment| payment.paid_at);
-        let shop = Shop { stock: rng.u64(1..6), check_after, max_pending: usize::MAX };
-        let expected = outcomes(&orders, &payments, shop.stock, check_after);
+        let (shop, orders, payments) = case(&mut rng, usize::MAX);
+        let expected = outcomes(&orders, &payments, shop.stock, shop.check_after);
         let found = played(shop, &orders, &payments, rng.u64(INSTANTS));
         let same =
             found.iter().map(|(id, end)| (*id, &**end)).eq(expected.iter().map(|(id, end)| (*id, *end)));

@@ -6,6 +6,7 @@ use redb::backends::InMemoryBackend;
 use crate::store::Disk;
 
 use super::*;
+use crate::scarce::case;
 
 const SHOP: Shop = Shop { stock: 10, check_after: 100, max_pending: 10 };
 
@@ -82,22 +83,8 @@ fn no_wait_is_too_long() {
 fn the_books_decide_as_the_replay_does() {
     for seed in 0..100 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let check_after = rng.u64(1..6);
-        let order = |order_id| {
-            let (item, placed_at) = (format!("item-{}", rng.u8(0..2)), rng.u64(1..20));
-            PlacedOrder { order_id, item, quantity: rng.u32(1..3), amount: rng.u64(0..3), placed_at }
-        };
-        let mut orders = (1..=20).map(order).collect::<Vec<_>>();
-        orders.sort_by_key(|order| order.placed_at);
-        let payment = |_| {
-            let order = &orders[rng.usize(0..orders.len())];
-            let paid_at = order.placed_at + rng.u64(0..check_after + 3);
-            MadePayment { order_id: order.order_id, amount: rng.u64(0..3), paid_at }
-        };
-        let mut payments = (0..30).map(payment).collect::<Vec<_>>();
-        payments.sort_by_key(|payment| payment.paid_at);
-        let shop = Shop { stock: rng.u64(1..6), check_after, max_pending: 100 };
-        let expected = outcomes(&orders, &payments, shop.stock, check_after);
+        let (shop, orders, payments) = case(&mut rng, 100);
+        let expected = outcomes(&orders, &payments, shop.stock, shop.check_after);
         assert_eq!(played(shop, &orders, &payments), expected, "seed {seed}");
     }
 }
