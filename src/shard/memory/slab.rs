@@ -170,6 +170,8 @@ impl<T> Slab<T> {
             }
             let id = free.word * WORD_NODES as u32 + free.bits.trailing_zeros();
             free.bits &= free.bits - 1;
+            // For a later call: a store that misses the caches holds up the fence of its push.
+            self.prefetch(id + 32);
             // SAFETY: the node is now the caller's, so its segment stays.
             let (node, era) = unsafe { self.owned(id) };
             // SAFETY: the node was among the caller's free nodes, and is not any more.
