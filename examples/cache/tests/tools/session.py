@@ -97,5 +97,34 @@ except redis.ResponseError as error:
     assert "unknown command" in str(error)
 assert client.get("t") == "2"
 
+# WATCH: a change of the key by another client makes EXEC refuse; redis-py's helper tries again.
+pipe = client.pipeline()
+pipe.watch("t")
+value = int(pipe.get("t"))
+client.set("t", 10)
+pipe.multi()
+pipe.set("t", value + 1)
+try:
+    pipe.execute()
+    raise AssertionError("no error")
+except redis.WatchError:
+    assert client.get("t") == "10"
+attempts = []
+
+def add_one(pipe):
+    attempts.append(int(pipe.get("t")))
+    if len(attempts) == 1:
+        client.incr("t")
+    pipe.multi()
+    pipe.set("t", attempts[-1] + 1)
+
+assert client.transaction(add_one, "t") == [True] and attempts == [10, 11]
+assert client.get("t") == "12"
+pipe.watch("t")
+client.set("t", 1)
+pipe.unwatch()
+pipe.multi()
+assert pipe.incr("t").execute() == [2]
+
 assert client.flushall() and client.dbsize() == 0
 print("all is well")
