@@ -1,4 +1,5 @@
-"""A session of redis-py. Arguments: the port, and the version of the protocol."""
+"""A session of redis-py. Arguments: the version of the protocol, and the port. When it writes `restart`, the server is
+to be started anew; a line of input says that it has been."""
 
 import sys
 import threading
@@ -6,7 +7,7 @@ import time
 
 import redis
 
-port, protocol = int(sys.argv[1]), int(sys.argv[2])
+protocol, port = int(sys.argv[1]), int(sys.argv[2])
 client = redis.Redis(port=port, protocol=protocol, decode_responses=True, client_name="session")
 
 assert client.ping()
@@ -125,6 +126,21 @@ client.set("t", 1)
 pipe.unwatch()
 pipe.multi()
 assert pipe.incr("t").execute() == [2]
+
+print("restart", flush=True)
+sys.stdin.readline()
+
+# The pool connects again, and the listener subscribes again.
+assert client.get("a") is None
+assert client.set("a", "new") and client.get("a") == "new"
+assert client.pipeline().set("t", 1).incr("t").execute() == [True, 2]
+assert client.pipeline(transaction=False).get("a").get("none").execute() == ["new", None]
+assert client.config_set("notify-keyspace-events", "Ex")
+message = None
+while message is None:
+    client.set("short", "v", px=20)
+    message = by_pattern.get_message(timeout=1)
+assert (message["type"], message["data"]) == ("pmessage", "short")
 
 assert client.flushall() and client.dbsize() == 0
 print("all is well")
