@@ -8,6 +8,7 @@ use mio::{Events, Interest, Poll, Token};
 use signal_hook_mio::v1_0::Signals;
 
 use crate::mail::{Mailbox, Message};
+use crate::session::Session;
 use crate::shared::Shared;
 use crate::stats::Figure;
 
@@ -23,8 +24,7 @@ pub(crate) fn serve(
 ) -> io::Result<()> {
     poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
     poll.registry().register(&mut signals, Token(1), Interest::READABLE)?;
-    let (mut events, mut timeout, mut turn) = (Events::with_capacity(8), None, 0);
-    let mut ended = Ok(());
+    let (mut events, mut timeout, mut turn, mut ended) = (Events::with_capacity(8), None, 0, Ok(()));
     while !shared.is_draining() {
         ended = match poll.poll(&mut events, timeout) {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
@@ -47,7 +47,8 @@ fn accept(listener: &TcpListener, shared: &Shared, mailbox: &mut Mailbox, turn: 
     loop {
         match listener.accept().map_err(|error| error.kind()) {
             Ok((stream, _)) if shared.admit() => {
-                mailbox.send(*turn % shared.threads(), Message::Connection(stream));
+                let session = Session { stream: Some(stream), ..Session::default() };
+                mailbox.send(*turn % shared.threads(), Message::Client(Box::new(session)));
                 *turn += 1;
             }
             Ok((mut stream, _)) => {

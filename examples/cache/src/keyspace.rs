@@ -15,7 +15,7 @@ mod expiry;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use shardwheel::{Advancer, Config, Scheduler, shard};
 
 use crate::clock::{TICK, Time};
@@ -30,6 +30,8 @@ pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 
 const SPARSE: usize = 4;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
+/// Versions that a thread has. One more, and all are forgotten: to those who watch, each key has changed.
+const VERSIONS: usize = 1 << 16;
 
 const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
 
@@ -77,7 +79,7 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
 }
 
 /// What tells a key apart: its table, and its hash there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Hash {
     table: u16,
     hash: u32,
@@ -111,15 +113,17 @@ pub(crate) struct Keyspace {
     /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
     /// do not come faster than flushed ones go.
     inserted: usize,
+    /// The versions of keys that are watched, whether they are there or not. A change takes a key's away.
+    versions: HashMap<Hash, u64>,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
     recheck: usize,
 }
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
-        let (events, discarded) = Default::default();
+        let (events, discarded, versions) = Default::default();
         let tables = (0..TABLES).map(|_| Table::new()).collect();
-        Self { tables, timers, time, events, stats, discarded, inserted: 0, recheck: TABLES }
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -147,6 +151,17 @@ impl Keyspace {
         Some(Place { hash, bucket })
     }
 
+    /// The version of a key that is watched: another one, if it has changed since.
+    pub(crate) fn version(&mut self, hash: Hash) -> u64 {
+        let found = self.find_by(hash, |entry| entry.hash == hash);
+        let expired = found.filter(|&place| self.has_expired(self.get(place)));
+        expired.into_iter().for_each(|place| self.expire(place));
+        if self.versions.len() >= VERSIONS {
+            self.versions.clear();
+        }
+        *self.versions.entry(hash).or_insert_with(|| fastrand::u64(..))
+    }
+
     pub(crate) fn get(&self, place: Place) -> &Entry {
         self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
     }
@@ -156,6 +171,7 @@ impl Keyspace {
         let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
         let before = entry.counts();
         change(entry, &self.timers);
+        self.versions.remove(&place.hash);
         let after = entry.counts();
         self.count(before, after);
     }
@@ -175,6 +191,7 @@ impl Keyspace {
         }
         self.events.add(Class::NEW, "new", key);
         self.inserted += 1;
+        self.versions.remove(&hash);
         let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
@@ -189,6 +206,7 @@ impl Keyspace {
             table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
         self.count(entry.counts(), [0; 3]);
+        self.versions.remove(&place.hash);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
@@ -200,6 +218,9 @@ impl Keyspace {
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
+        let is_there =
+            |hash: Hash| self.tables[usize::from(hash.table)].find(hash.spread(), |it| it.hash == hash);
+        self.versions.retain(|&hash, _| is_there(hash).is_none());
         self.discarded.extend(self.tables.iter_mut().filter(|table| !table.is_empty()).map(std::mem::take));
         self.count(COUNTED.map(|figure| self.stats.get(figure)), [0; 3]);
     }

@@ -78,8 +78,10 @@ impl Worker {
         self.serve_sockets();
         self.drain();
         has_more |= self.desk.keyspace.step();
-        let must_wait = self.desk.post() || self.ends_at.is_some();
+        self.desk.post();
         self.write_all();
+        // Clients that move.
+        let must_wait = self.desk.post() || self.ends_at.is_some();
         has_more |= !self.desk.resuming.is_empty();
         self.patience = match (has_more, must_wait) {
             (true, _) => Duration::ZERO,
@@ -125,7 +127,7 @@ impl Worker {
                 match message {
                     Message::Work(batch) => self.desk.work(from, batch),
                     Message::Done(batch) => self.desk.done(&batch),
-                    Message::Connection(stream) => self.welcome(stream)?,
+                    Message::Client(session) => self.welcome(session)?,
                 }
                 if start.elapsed() > MESSAGES_TIME {
                     self.first_sender = (from + 1) % senders;

@@ -44,7 +44,7 @@ pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
 }
 
 pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(desk.sessions[request.client].queued.take().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
+    Ok(desk.sessions[request.client].end_transaction().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
 }
 
 /// There is one database. A client that would have gone on in another one goes.
@@ -121,13 +121,8 @@ fn rename(desk: &mut Desk, request: &Request<'_>, name: &[u8]) -> Outcome {
     Ok(())
 }
 
-pub(super) fn id(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.sessions[request.client].id.number as i64))
-}
-
 pub(super) fn set_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    rename(desk, request, request.arg(2))?;
-    Ok(reply.ok())
+    rename(desk, request, request.arg(2)).map(|()| reply.ok())
 }
 
 pub(super) fn get_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -150,12 +145,12 @@ pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
 
 /// A client's line of CLIENT LIST.
 fn line(desk: &Desk, session: &Session) -> String {
-    let Session { id, name, channels: [channels, patterns], queued, .. } = session;
+    let Session { id, name, channels: [channels, patterns], queued, since, active, .. } = session;
     let (address, name) = (address(session), quoted(name));
     let queued = queued.as_ref().map_or(-1, |it| it.len() as i64);
     let flags = if session.subscriptions() > 0 { "P" } else { "N" };
     let (sub, psub, protocol) = (channels.len(), patterns.len(), 2 + u8::from(session.is_resp3));
-    let [age, idle] = [session.since, session.active].map(|tick| (desk.keyspace.time.tick() - tick) / 1_000);
+    let [age, idle] = [since, active].map(|tick| (desk.shared.clock.tick() as u64 - tick) / 1_000);
     format!(
         "id={} addr={address} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
          psub={psub} multi={queued} tot-mem={} user=default resp={protocol}\n",

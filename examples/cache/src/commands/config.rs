@@ -164,11 +164,10 @@ pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>)
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
     let asked: Vec<_> = desk.settings.values().into_iter().filter(|(name, _)| is_asked(name)).collect();
     reply.map(asked.len());
-    for (name, value) in asked {
+    Ok(for (name, value) in asked {
         reply.bulk(name);
         reply.bulk(value);
-    }
-    Ok(())
+    })
 }
 
 /// Changes the shared settings. Clients of other threads may do so at the same time.

@@ -41,15 +41,14 @@ pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     let unit = Unit::of(name(request));
     let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
     let base = if unit.is_date { 0 } else { keys.time.wall() };
-    reply.integer(match expires {
+    Ok(reply.integer(match expires {
         None => -2,
         Some(None) => -1,
         Some(Some(deadline)) => {
             let left = keys.time.wall_of(deadline).saturating_sub(base).max(0);
             left.saturating_add(unit.milliseconds / 2) / unit.milliseconds
         }
-    });
-    Ok(())
+    }))
 }
 
 pub(super) fn persist(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

@@ -4,6 +4,7 @@ use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
 use crate::protocol::parse_i64;
+use crate::session::Ending;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -25,13 +26,15 @@ pub(super) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
 }
 
-/// OBJECT ENCODING and REFCOUNT, MEMORY USAGE. The encoding is the one that Redis has for such a value.
+/// OBJECT, MEMORY USAGE. The encoding is the one that Redis has for such a value.
 pub(super) fn inspect(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let Some(place) = keys.find(request.hash, request.arg(2)) else { return Ok(reply.null()) };
     let (entry, what) = (keys.get(place), name(request));
     Ok(match entry.value() {
         _ if what == "memory|usage" => reply.integer(entry.counts()[2] as i64),
         _ if what == "object|refcount" => reply.integer(1),
+        _ if what == "object|idletime" => return Err("idle time not tracked".into()),
+        _ if what == "object|freq" => return Err(NO_FREQUENCY.into()),
         value if parse_i64(value).is_some() => reply.bulk("int"),
         value => reply.bulk(if value.len() > MAX_EMBEDDED { "raw" } else { "embstr" }),
     })
@@ -42,35 +45,20 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     Ok(reply.integer(i64::from(found.is_some())))
 }
 
-/// OBJECT IDLETIME and FREQ.
-pub(super) fn untracked(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    match keys.find(request.hash, request.arg(2)) {
-        None => Ok(reply.null()),
-        Some(_) if name(request) == "object|idletime" => Err("idle time not tracked".into()),
-        Some(_) => Err(NO_FREQUENCY.into()),
-    }
-}
-
-/// The thread of all keys, which stand in every so many arguments.
-fn together(desk: &Desk, request: &Request<'_>, step: usize) -> Result<Vec<usize>, Failure> {
-    let mut threads: Vec<_> =
-        request.from(1).step_by(step).map(|key| desk.shared.placement.of(key).1).collect();
-    threads.dedup();
-    if threads.len() > 1 {
-        return Err(Failure("CROSSSLOT", "Keys in request don't hash to the same slot".into()));
-    }
-    Ok(threads)
-}
-
-pub(super) fn of_one_thread(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    together(desk, request, 1)
-}
-
-pub(super) fn pairs_of_one_thread(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    if request.len().is_multiple_of(2) {
+/// The thread of all keys.
+pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let step = if name(request) == "msetnx" { 2 } else { 1 };
+    if !(request.len() - 1).is_multiple_of(step) {
         return Err(wrong_arity(name(request)));
     }
-    together(desk, request, 2)
+    let keys = request.from(1).step_by(step);
+    let mut threads: Vec<_> = keys.map(|key| desk.shared.placement.of(key).1).collect();
+    threads.dedup();
+    if threads.len() > 1 { Err(apart()) } else { Ok(threads) }
+}
+
+fn apart() -> Failure {
+    Failure("CROSSSLOT", "Keys in request don't hash to the same slot".into())
 }
 
 /// RENAME and RENAMENX. The deadline goes with the value.
@@ -92,6 +80,34 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
         keys.events.add(Class::GENERIC, "rename_to", to.1);
     }
     Ok(if only_new { reply.integer(i64::from(is_done)) } else { reply.ok() })
+}
+
+/// WATCH. The client moves to the thread of the keys: so EXEC looks at them there, and all that is in the
+/// transaction for that thread runs in the same piece.
+pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (threads, session) = (together(desk, request), &mut desk.sessions[request.client]);
+    if session.queued.is_some() {
+        return Err("WATCH inside MULTI is not allowed".into());
+    }
+    let thread = threads?[0];
+    if thread != desk.number && !session.watched.is_empty() {
+        return Err(apart());
+    }
+    if thread != desk.number {
+        // The request is read again there.
+        session.skips_next = session.replies.is_muted;
+        return Ok(session.ending = Ending::MovesTo(thread));
+    }
+    for key in request.from(1) {
+        let hash = desk.shared.placement.of(key).0;
+        session.watched.push((hash, desk.keyspace.version(hash)));
+    }
+    Ok(reply.ok())
+}
+
+pub(super) fn unwatch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.sessions[request.client].watched = Vec::new();
+    Ok(reply.ok())
 }
 
 /// MSETNX: sets all keys, or none.

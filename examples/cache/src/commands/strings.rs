@@ -5,8 +5,7 @@ use super::*;
 use crate::protocol::parser::MAX_BULK;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    write_value(keys, request, reply);
-    Ok(())
+    Ok(_ = write_value(keys, request, reply))
 }
 
 /// Replies the value. Returns the place of the key.
@@ -107,9 +106,8 @@ pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
 }
 
 pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(if let Some(place) = write_value(keys, request, reply) {
-        delete(keys, request, place);
-    })
+    let found = write_value(keys, request, reply);
+    Ok(found.into_iter().for_each(|place| delete(keys, request, place)))
 }
 
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

@@ -23,6 +23,7 @@ const FLUSH: OnDesk = |desk, _, reply| {
 const OK: OnDesk = |_, _, reply| Ok(reply.ok());
 const ZERO: OnDesk = |_, _, reply| Ok(reply.integer(0));
 const EMPTY: OnDesk = |_, _, reply| Ok(reply.array(0));
+const ID: OnDesk = |desk, request, reply| Ok(reply.integer(desk.sessions[request.client].id.number as i64));
 const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
@@ -51,9 +52,9 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("incrby", 3, GROW, Run::Key(strings::incr)),
     command("decrby", 3, GROW, Run::Key(strings::incr)),
     command("mset", -3, GROW, Run::EachKey(strings::set, 2, Fold::Same)),
-    command("msetnx", -3, GROW, Run::Threads(keys::pairs_of_one_thread, keys::set_new, Fold::Same)),
-    command("rename", 3, WRITE, Run::Threads(keys::of_one_thread, keys::rename, Fold::Same)),
-    command("renamenx", 3, WRITE, Run::Threads(keys::of_one_thread, keys::rename, Fold::Same)),
+    command("msetnx", -3, GROW, Run::Threads(keys::together, keys::set_new, Fold::Same)),
+    command("rename", 3, WRITE, Run::Threads(keys::together, keys::rename, Fold::Same)),
+    command("renamenx", 3, WRITE, Run::Threads(keys::together, keys::rename, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
     command("pexpire", -3, WRITE, Run::Key(expiry::expire)),
     command("expireat", -3, WRITE, Run::Key(expiry::expire)),
@@ -71,8 +72,8 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("object", -2, NONE, Run::Container),
     command("object|encoding", 3, READ, Run::Key(keys::inspect)),
     command("object|refcount", 3, READ, Run::Key(keys::inspect)),
-    command("object|idletime", 3, READ, Run::Key(keys::untracked)),
-    command("object|freq", 3, READ, Run::Key(keys::untracked)),
+    command("object|idletime", 3, READ, Run::Key(keys::inspect)),
+    command("object|freq", 3, READ, Run::Key(keys::inspect)),
     command("memory", -2, NONE, Run::Container),
     command("memory|usage", -3, READ, Run::Key(keys::inspect)),
     command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
@@ -96,10 +97,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("quit", -1, EARLY.union(TALK).union(NOW), Run::Client(client::quit)),
     command("multi", 1, NOW, Run::Client(client::multi)),
     command("exec", 1, NOW, Run::Exec),
+    command("watch", -2, NOW, Run::Client(keys::watch)),
+    command("unwatch", 1, NONE, Run::Client(keys::unwatch)),
     command("discard", 1, NOW, Run::Client(client::discard)),
     command("select", 2, Flags::NO_MULTI, Run::Client(client::select)),
     command("client", -2, NONE, Run::Container),
-    command("client|id", 2, NONE, Run::Client(client::id)),
+    command("client|id", 2, NONE, Run::Client(ID)),
     command("client|info", 2, NONE, Run::Client(client::own_line)),
     command("client|reply", 3, NONE, Run::Client(client::mute)),
     command("client|list", 2, NONE, Run::Threads(everywhere, client::list, Fold::Text)),

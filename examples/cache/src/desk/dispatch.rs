@@ -46,7 +46,7 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].queued = None;
+                self.sessions[request.client].end_transaction();
                 let code = if refusal.0 == "OOM" { "OOM " } else { "" };
                 let why = format!("Transaction discarded because of: {code}{}", refusal.1);
                 Failure("EXECABORT", why.into())
@@ -70,9 +70,12 @@ impl Desk {
     /// piece: here at once, and elsewhere in one batch.
     fn execute(&mut self, slot: usize) -> Outcome {
         let session = &mut self.sessions[slot];
-        let mut queued = session.queued.take().ok_or("EXEC without MULTI")?;
+        let (mut queued, watched) = session.end_transaction().ok_or("EXEC without MULTI")?;
         if session.is_refused {
             return Err(Failure("EXECABORT", "Transaction discarded because of previous errors.".into()));
+        }
+        if !watched.iter().all(|&(hash, version)| self.keyspace.version(hash) == version) {
+            return Ok(session.reply(|reply| reply.null_array()));
         }
         session.reply(|reply| reply.array(queued.len()));
         session.held = Some(Vec::new());
@@ -181,7 +184,9 @@ impl Desk {
         if limit > 0 && memory as u64 > limit && may_grow {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if session.subscriptions() > 0 && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
+        // WATCH may move a client, and its subscriptions would miss messages meanwhile.
+        let is_plain = session.is_resp3 && name != "watch";
+        if session.subscriptions() > 0 && !is_plain && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }

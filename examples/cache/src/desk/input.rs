@@ -50,7 +50,7 @@ impl Desk {
         let session = &mut self.sessions[slot];
         session.parser = parser;
         // What a client has sent after its end is dropped.
-        if session.ending == Ending::Open { consumed } else { buffer.len() }
+        if matches!(session.ending, Ending::Open | Ending::MovesTo(_)) { consumed } else { buffer.len() }
     }
 
     /// Whether a client is listened to: it is not to end, it is not owed too much, and the other threads
@@ -63,15 +63,15 @@ impl Desk {
         session.ending == Ending::Open && !session.is_paused
     }
 
-    /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or not
-    /// a request, which ends the connection.
+    /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or left to
+    /// another thread, or not a request, which ends the connection.
     fn next_request(&mut self, slot: usize, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
         match parser.parse(buffer, self.trusts(slot)) {
             Ok(complete) => {
                 let len = complete?;
                 self.sessions[slot].begin();
                 self.dispatch(slot, &parser.request(buffer));
-                Some(len)
+                Some(len).filter(|_| !matches!(self.sessions[slot].ending, Ending::MovesTo(_)))
             }
             Err(violation) => {
                 self.stats.add(Figure::ProtocolErrors, 1);

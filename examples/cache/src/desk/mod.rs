@@ -6,7 +6,6 @@ mod input;
 
 use std::sync::Arc;
 
-use mio::net::TcpStream;
 use shardwheel::{Fired, Scheduler};
 use slab::Slab;
 
@@ -21,7 +20,7 @@ use crate::mail::{Mailbox, Message};
 use crate::protocol::parser::Parser;
 use crate::protocol::{Failure, Outcome, Reply, Request};
 use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, Ending, Session, SessionId};
+use crate::session::{Address, Ending, Session};
 use crate::shared::Shared;
 use crate::stats::{Figure, Of, Stats};
 
@@ -69,25 +68,34 @@ impl Desk {
         }
     }
 
-    /// Takes a client on. It has been counted.
-    pub(crate) fn welcome(&mut self, stream: Option<TcpStream>) -> usize {
-        self.stats.add(Figure::Connections, 1);
-        self.stats.add(Figure::Clients, 1);
+    /// Takes a client on that is new, or comes from another thread with what it has sent there.
+    pub(crate) fn welcome(&mut self, mut session: Box<Session>) -> usize {
         let slot = self.sessions.vacant_key();
-        let id = SessionId { slot, number: self.shared.next_id() };
-        let (is_authenticated, since) = (self.settings.password.is_empty(), self.keyspace.time.tick());
-        self.sessions.insert(Box::new(Session { stream, id, is_authenticated, since, ..Session::default() }));
+        if session.ending == Ending::Open {
+            self.stats.add(Figure::Connections, 1);
+            session.id.number = self.shared.next_id();
+            session.is_authenticated = self.settings.password.is_empty();
+            session.since = self.keyspace.time.tick();
+        } else {
+            session.ending = Ending::Open;
+            self.resuming.push(slot);
+        }
+        self.stats.add(Figure::Clients, 1);
+        session.id.slot = slot;
+        self.sessions.insert(session);
         self.put_off(slot);
         slot
     }
 
+    /// Lets a client go, to another thread or for good.
     pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
-        let session = self.sessions.remove(slot);
-        session.idle.and_then(|timer| self.timers.cancel(timer));
-        self.stats.sub(Figure::BufferBytes, session.counted);
+        let mut session = self.sessions.remove(slot);
+        session.idle.take().and_then(|timer| self.timers.cancel(timer));
+        self.stats.sub(Figure::BufferBytes, std::mem::take(&mut session.counted));
         self.stats.sub(Figure::Clients, 1);
-        if self.shared.dismiss() && self.shared.is_draining() {
+        let moves = matches!(session.ending, Ending::MovesTo(_));
+        if !moves && self.shared.dismiss() && self.shared.is_draining() {
             self.mailbox.wake_all();
         }
         session
@@ -162,11 +170,8 @@ impl Desk {
         match fired.payload {
             Due::Key(hash) => self.keyspace.fired(fired.key, hash),
             Due::Idle(slot) => {
-                let slot = slot as usize;
-                let Some(session) = self.sessions.get_mut(slot).filter(|it| it.idle == Some(fired.key))
-                else {
-                    return;
-                };
+                let (slot, timer) = (slot as usize, Some(fired.key));
+                let Some(session) = self.sessions.get_mut(slot).filter(|it| it.idle == timer) else { return };
                 if session.subscriptions() > 0 {
                     return self.put_off(slot);
                 }

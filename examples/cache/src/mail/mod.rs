@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use crossbeam_utils::CachePadded;
-use mio::net::TcpStream;
 use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::protocol::Request;
-use crate::session::Address;
+use crate::session::{Address, Session};
 use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
@@ -33,7 +32,8 @@ pub(crate) enum Message {
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
-    Connection(TcpStream),
+    /// A client that is new, or moves to the receiver.
+    Client(Box<Session>),
 }
 
 struct Bell {

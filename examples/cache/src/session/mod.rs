@@ -10,6 +10,7 @@ use std::collections::{HashSet, VecDeque};
 use mio::net::TcpStream;
 use shardwheel::{Key, Tick};
 
+use crate::keyspace::Hash;
 use crate::mail::batch::Batch;
 use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
@@ -37,8 +38,12 @@ pub(crate) enum Ending {
     Open,
     /// As soon as it has got all that it is owed. It is not listened to any more.
     WhenAnswered,
+    /// The same, but then another thread takes it on, and listens to it.
+    MovesTo(usize),
     Now,
 }
+
+type Versions = Vec<(Hash, u64)>;
 
 #[derive(Default)]
 pub(crate) struct Session {
@@ -59,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) queued: Option<Box<Batch>>,
     /// One of these commands was refused: EXEC runs none.
     pub(crate) is_refused: bool,
+    /// The keys that it watches, with their versions. They belong to its thread.
+    pub(crate) watched: Versions,
     /// The keys of an MGET that have not been looked up. It is not listened to before they are.
     pub(crate) rest: VecDeque<Box<[u8]>>,
     /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
@@ -83,7 +90,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
-        let queued = self.queued.as_ref().map_or(0, |it| it.memory());
+        let queued = self.queued.as_ref().map_or(0, |it| it.memory()) + size_of_val(&self.watched[..]);
         let rest = self.rest.capacity() * size_of::<Box<[u8]>>() + self.held_bytes();
         buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
@@ -94,6 +101,11 @@ impl Session {
 
     pub(crate) fn subscriptions(&self) -> usize {
         self.channels.iter().map(HashSet::len).sum()
+    }
+
+    /// Ends a transaction: what is queued for it, and watched.
+    pub(crate) fn end_transaction(&mut self) -> Option<(Box<Batch>, Versions)> {
+        Some((self.queued.take()?, std::mem::take(&mut self.watched)))
     }
 
     /// The next request begins: CLIENT REPLY says whether it is replied.

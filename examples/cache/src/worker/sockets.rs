@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 
 use mio::Interest;
-use mio::net::TcpStream;
 
 use super::*;
 use crate::session::Session;
@@ -12,13 +11,14 @@ use crate::session::Session;
 const GREAT_READ: usize = 1024 * 1024;
 
 impl Worker {
-    pub(super) fn welcome(&mut self, mut stream: TcpStream) -> io::Result<()> {
-        // Without it, a small reply may wait for the client's acknowledgement of the one before.
-        let _ = stream.set_nodelay(true);
-        let token = Token(self.desk.sessions.vacant_key());
-        self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-        self.desk.welcome(Some(stream));
-        Ok(())
+    pub(super) fn welcome(&mut self, mut session: Box<Session>) -> io::Result<()> {
+        if let Some(stream) = &mut session.stream {
+            // Without it, a small reply may wait for the client's acknowledgement of the one before.
+            let _ = stream.set_nodelay(true);
+            let token = Token(self.desk.sessions.vacant_key());
+            self.poll.registry().register(stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        }
+        Ok(_ = self.desk.welcome(session))
     }
 
     /// Reads what a client has sent, but not more than fits into the buffer: others wait, too. True if
@@ -66,7 +66,8 @@ impl Worker {
         has_more
     }
 
-    /// Writes to all clients that are owed something; closes those that are to be closed.
+    /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
+    /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
         let mut dirty = std::mem::take(&mut self.desk.dirty);
         for &slot in &dirty {
@@ -74,16 +75,20 @@ impl Worker {
             session.is_dirty = false;
             let written = write(session);
             self.desk.stats.add(Figure::BytesOut, written);
-            let is_served = session.ending == Ending::WhenAnswered && session.replies.is_done();
+            let is_served = session.ending != Ending::Open && session.replies.is_done();
             if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
                 if written > 0 {
                     // A client that takes a long reply slowly is not idle.
                     self.desk.put_off(slot);
                 }
-            } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
-                // If it fails, the poller has lost the stream, which is closed either way.
-                let _ = self.poll.registry().deregister(&mut stream);
+                continue;
+            }
+            let mut session = self.desk.dismiss(slot);
+            // If it fails, the poller has lost the stream.
+            session.stream.as_mut().and_then(|stream| self.poll.registry().deregister(stream).ok());
+            if let Ending::MovesTo(thread) = session.ending {
+                self.desk.mailbox.send(thread, Message::Client(session));
             }
         }
         dirty.clear();

@@ -151,6 +151,13 @@ fn play(seed: u64, is_resp3: bool, has_transactions: bool) {
                 let word = chance.one_of(&["MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "NONSENSE"]);
                 commands.insert(chance.below(commands.len()), vec![word]);
             }
+            // The keys of a client's WATCHes belong to one thread.
+            let mut watch = || match chance.below(8) {
+                0 => vec![vec!["UNWATCH"], vec!["WATCH", chance.one_of(KEYS)]],
+                _ => Vec::new(),
+            };
+            let all = commands.into_iter().flat_map(|args| [watch(), vec![args]].concat());
+            commands = all.collect();
         }
         let stream: Vec<_> = commands.iter().flat_map(|args| encode(args)).collect();
         pair.cache.send(&stream);

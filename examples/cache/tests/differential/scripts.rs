@@ -106,6 +106,99 @@ fn muted_replies() {
 }
 
 #[test]
+fn watched_keys() {
+    play(
+        "watch
+        unwatch
+        unwatch a
+        set {t}a 1
+        watch {t}a {t}none
+        watch {t}b
+        multi
+        watch {t}a
+        unwatch
+        ping
+        get {t}a
+        get elsewhere
+        exec
+        watch {t}a
+        set {t}a 2
+        watch {t}a
+        multi
+        set {t}a 3
+        exec
+        get {t}a
+        multi
+        get {t}a
+        exec
+        watch {t}none
+        set {t}none 1 xx
+        del {t}none
+        multi
+        ping
+        exec
+        watch {t}none
+        setnx {t}none 1
+        multi
+        ping
+        exec
+        watch {t}a
+        expire {t}a 100
+        multi
+        ping
+        exec
+        watch {t}a
+        persist {t}a
+        persist {t}a
+        multi
+        ping
+        exec
+        watch {t}a
+        persist {t}a
+        expire {t}a 100 xx
+        getex {t}a
+        append {t}b \\0
+        setrange {t}a 0 \\0
+        multi
+        ping
+        exec
+        watch {t}new
+        rename {t}a {t}new
+        multi
+        ping
+        exec
+        watch {t}new
+        set {t}new 1
+        exec
+        multi
+        discard
+        multi
+        ping
+        exec
+        watch {t}new
+        set {t}new 1
+        multi
+        nonsense
+        exec
+        multi
+        ping
+        exec
+        watch {t}gone
+        flushall
+        multi
+        ping
+        exec
+        set {t}a 1
+        watch {t}a
+        flushdb
+        multi
+        ping
+        exec
+        dbsize",
+    );
+}
+
+#[test]
 fn values() {
     play(
         "get a

@@ -12,6 +12,7 @@ mod support;
 mod time;
 mod transactions;
 mod traps;
+mod watch;
 
 /// Two threads, so that half of all keys belong to another thread than the client.
 const TWO: &[&str] = &["--threads", "2"];

@@ -36,7 +36,7 @@ impl Sandbox {
         for client in 0..clients {
             assert!(shared.admit());
             let desk = client % threads;
-            let slot = sandbox.desks[desk].0.welcome(None);
+            let slot = sandbox.desks[desk].0.welcome(Box::default());
             sandbox.clients.push(Some((desk, slot)));
         }
         sandbox
@@ -88,6 +88,17 @@ impl Sandbox {
             output.extend_from_slice(session.replies.ready());
             session.replies.note_written(len);
         }
+        if let Ending::MovesTo(to) = session.ending
+            && session.replies.is_done()
+        {
+            let session = desk.dismiss(slot);
+            let slot = self.desks[to].0.welcome(session);
+            self.clients[client] = Some((to, slot));
+            self.settle();
+            let (more, is_there) = self.take_output(client);
+            output.extend(more);
+            return (output, is_there);
+        }
         if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.is_done()) {
             desk.dismiss(slot);
             self.clients[client] = None;
@@ -107,7 +118,7 @@ fn turn(desk: &mut Desk) -> bool {
             match message {
                 Message::Work(batch) => desk.work(from, batch),
                 Message::Done(batch) => desk.done(&batch),
-                Message::Connection(_) => unreachable!("there are no sockets"),
+                Message::Client(_) => unreachable!("there are no sockets"),
             }
         }
     }

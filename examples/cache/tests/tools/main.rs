@@ -108,10 +108,7 @@ fn python(name: &str, packages: &[&str], import: &str) -> Option<PathBuf> {
 fn redis_py() {
     let Some(python) = python("redis-py", &["redis"], "import redis") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.py");
-    for protocol in ["2", "3"] {
-        let server = Server::cache(&["--threads", "2"]);
-        assert_eq!(run(&python, &[script, &server.port(), protocol], b""), "all is well\n");
-    }
+    ["2", "3"].into_iter().for_each(|protocol| session_with_a_restart(&python, &[script, protocol]));
 }
 
 /// The caches of Python's web frameworks, by their defaults.
@@ -142,8 +139,10 @@ fn node_clients() {
     }
     let script = place.join("session.js");
     std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.js"), &script).expect("a copy");
-    let server = Server::cache(&["--threads", "2"]);
-    assert_eq!(run("node", &[script.to_str().expect("a path"), &server.port()], b""), "all is well\n");
+    let script = script.to_str().expect("a path");
+    for client in ["node-redis-2", "node-redis-3", "ioredis"] {
+        session_with_a_restart(Path::new("node"), &[script, client]);
+    }
 }
 
 /// A session of a client with this cache and with Redis, each of which is started anew when the session asks for it.

@@ -1,4 +1,5 @@
-"""A session of redis-py. Arguments: the port, and the version of the protocol."""
+"""A session of redis-py. Arguments: the version of the protocol, and the port. When it writes `restart`, the server is
+to be started anew; a line of input says that it has been."""
 
 import sys
 import threading
@@ -6,7 +7,7 @@ import time
 
 import redis
 
-port, protocol = int(sys.argv[1]), int(sys.argv[2])
+protocol, port = int(sys.argv[1]), int(sys.argv[2])
 client = redis.Redis(port=port, protocol=protocol, decode_responses=True, client_name="session")
 
 assert client.ping()
@@ -96,6 +97,50 @@ try:
 except redis.ResponseError as error:
     assert "unknown command" in str(error)
 assert client.get("t") == "2"
+
+# WATCH: a change of the key by another client makes EXEC refuse; redis-py's helper tries again.
+pipe = client.pipeline()
+pipe.watch("t")
+value = int(pipe.get("t"))
+client.set("t", 10)
+pipe.multi()
+pipe.set("t", value + 1)
+try:
+    pipe.execute()
+    raise AssertionError("no error")
+except redis.WatchError:
+    assert client.get("t") == "10"
+attempts = []
+
+def add_one(pipe):
+    attempts.append(int(pipe.get("t")))
+    if len(attempts) == 1:
+        client.incr("t")
+    pipe.multi()
+    pipe.set("t", attempts[-1] + 1)
+
+assert client.transaction(add_one, "t") == [True] and attempts == [10, 11]
+assert client.get("t") == "12"
+pipe.watch("t")
+client.set("t", 1)
+pipe.unwatch()
+pipe.multi()
+assert pipe.incr("t").execute() == [2]
+
+print("restart", flush=True)
+sys.stdin.readline()
+
+# The pool connects again, and the listener subscribes again.
+assert client.get("a") is None
+assert client.set("a", "new") and client.get("a") == "new"
+assert client.pipeline().set("t", 1).incr("t").execute() == [True, 2]
+assert client.pipeline(transaction=False).get("a").get("none").execute() == ["new", None]
+assert client.config_set("notify-keyspace-events", "Ex")
+message = None
+while message is None:
+    client.set("short", "v", px=20)
+    message = by_pattern.get_message(timeout=1)
+assert (message["type"], message["data"]) == ("pmessage", "short")
 
 assert client.flushall() and client.dbsize() == 0
 print("all is well")
