@@ -57,7 +57,7 @@ TOOLS = {
     "tests": Tool(".", "cargo test --locked {args}", {}),
     "model": Tool(".", "cargo test --locked --test model {args}", {"WITH_CFG": "fuzzing"}),
     "simulation": Tool(".", "cargo test --locked --release --test simulation {args}", {"SHARDWHEEL_SIM_SEEDS": "1000"}),
-    "stall": Tool(".", "cargo test --locked --release --test stall {args}", {"WITH_CFG": "shardwheel_stall"}),
+    "stall": Tool(".", "cargo test --locked --release {args}", {"WITH_CFG": "shardwheel_stall"}),
     "loom": Tool("loom-tests", "cargo test --release --locked {args}", LOOM, hang_is_found=False),
     "shuttle": Tool("loom-tests/shuttle", "cargo test --release --locked {args}", SHUTTLE),
     "miri": Tool(".", "cargo +nightly miri test --locked {args}", {"MIRIFLAGS": MIRI_FLAGS}),
@@ -192,18 +192,22 @@ def run(line: Line, command: list[str], folder: Path, environment: dict[str, str
     timer = threading.Timer(limit, end)
     timer.start()
     failed, slow = None, ""
-    with log.open("w") as output:
-        for text in process.stdout:
-            output.write(text)
-            if match := FAILED.match(text.rstrip()):
-                failed = next(group for group in match.groups() if group)
-                break
-            if match := RUNNING_LONG.match(text):
-                slow = match[1]
-    if failed:
+    try:
+        with log.open("w") as output:
+            for text in process.stdout:
+                output.write(text)
+                if match := FAILED.match(text.rstrip()):
+                    failed = next(group for group in match.groups() if group)
+                    break
+                if match := RUNNING_LONG.match(text):
+                    slow = match[1]
+            else:
+                process.wait()
+    finally:
+        # Nothing of it goes on, also where this program is stopped.
+        timer.cancel()
         stop()
     code = process.wait()
-    timer.cancel()
     seconds = time.monotonic() - begin
     if failed:
         return Outcome(True, seconds, failed)
@@ -219,6 +223,7 @@ def main() -> int:
     parser.add_argument("--dir", type=Path)
     parser.add_argument("--limit", type=float, default=300)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     chosen = [path for path in sorted(HERE.glob("*.patch")) if path.name.startswith(tuple(options.bugs or [""]))]
     bugs = [Bug.read(path) for path in chosen]
     if not bugs:
