@@ -167,7 +167,7 @@ def build(line: Line, command: list[str], folder: Path, environment: dict[str, s
 
 
 # A line of libtest or of unittest about a test that has failed.
-FAILED = re.compile(r"^test (\S+).*\bFAILED$|^(\w+) \(.*\) \.\.\. (?:FAIL|ERROR)$|^---- (\S+) stdout ----$")
+FAILED = re.compile(r"^test (\S+).*\bFAILED$|^\s*(\w+) \(.*\)(?: \[.*\])? \.\.\. (?:FAIL|ERROR)$|^---- (\S+) stdout ----$")
 RUNNING_LONG = re.compile(r"^test (\S+) has been running for over")
 
 

@@ -132,35 +132,6 @@ fn a_waker_may_use_the_queue_whose_reset_wakes_it() {
     });
 }
 
-/// Shuts the timer down if it is woken within `next_deadline`.
-struct Ends(Timer, AtomicBool);
-
-impl Wake for Ends {
-    fn wake(self: Arc<Self>) {
-        if self.1.load(Ordering::SeqCst) {
-            drop(self.0.shutdown());
-        }
-    }
-}
-
-/// A sweep is due when the loop asks for the next deadline, which is then in the past. The call itself
-/// wakes nothing: the shard is in no other thread's reach meanwhile, and a waker that shuts the timer
-/// down would wait for it. Promise 7.
-#[test]
-fn next_deadline_wakes_nothing() {
-    in_time(|| {
-        let (_clock, timer, mut driver) = by_hand();
-        let ends = Arc::new(Ends(timer.clone(), AtomicBool::new(false)));
-        driver.register_waker(&Waker::from(Arc::clone(&ends)));
-        let keys: Vec<_> = (0..8192).map(|_| timer.schedule_after(HOUR, || ()).unwrap()).collect();
-        assert_eq!(timer.cancel_batch(keys), 8192);
-        ends.1.store(true, Ordering::SeqCst);
-        assert!(driver.next_deadline().is_some(), "no sweep is due");
-        ends.1.store(false, Ordering::SeqCst);
-        assert_eq!(driver.turn(), 0);
-    });
-}
-
 /// A panic in the clone or in the drop of a waker leaves the driver able to wake. That
 /// in the drop counts. Promise 7.
 #[test]
