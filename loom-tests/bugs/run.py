@@ -32,8 +32,6 @@ ROOT = HERE.parents[1]
 # What the program itself sets, so that a build does not depend on the caller.
 SET = {"CARGO_INCREMENTAL": "0", "CARGO_TERM_COLOR": "never", "RUST_BACKTRACE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
-MIRI_FLAGS = "-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-tree-borrows"
-
 
 class Tool(NamedTuple):
     """A command, relative to a folder of the tree. `{args}` are the words after the tool's name in a patch."""
@@ -45,28 +43,15 @@ class Tool(NamedTuple):
     hang_is_found: bool = True
 
 
-def sanitizer(name: str, flags: str = "") -> dict[str, str]:
-    return {"RUSTFLAGS": f"-Zsanitizer={name} -Cunsafe-allow-abi-mismatch=sanitizer --cfg crossbeam_sanitize {flags}"}
-
-
-HOST = re.search(r"^host: (.*)", subprocess.run(["rustc", "-vV"], capture_output=True, text=True).stdout, re.M)[1]
 LOOM = {"RUSTFLAGS": "--cfg shardwheel_loom"}
 SHUTTLE = {"RUSTFLAGS": "--cfg shardwheel_shuttle --cfg shardwheel_model", "SHARDWHEEL_SCHEDULES": "3000"}
 # As in .ci/run: the same profiles, flags and numbers.
 TOOLS = {
     "tests": Tool(".", "cargo test --locked {args}", {}),
-    "model": Tool(".", "cargo test --locked --test model {args}", {"WITH_CFG": "fuzzing"}),
     "simulation": Tool(".", "cargo test --locked --release --test simulation {args}", {"SHARDWHEEL_SIM_SEEDS": "1000"}),
     "stall": Tool(".", "cargo test --locked --release {args}", {"WITH_CFG": "shardwheel_stall"}),
     "loom": Tool("loom-tests", "cargo test --release --locked {args}", LOOM, hang_is_found=False),
     "shuttle": Tool("loom-tests/shuttle", "cargo test --release --locked {args}", SHUTTLE),
-    "miri": Tool(".", "cargo +nightly miri test --locked {args}", {"MIRIFLAGS": MIRI_FLAGS}),
-    "asan": Tool(".", f"cargo +nightly test --locked --target {HOST} {{args}}", sanitizer("address")),
-    "tsan": Tool(
-        ".",
-        f"cargo +nightly test -Zbuild-std --locked --target {HOST} {{args}}",
-        sanitizer("thread", "--cfg crossbeam_sanitize_thread --cfg shardwheel_model") | {"TSAN_OPTIONS": "halt_on_error=1"},
-    ),
     # Needs no build. SHARDWHEEL_PYTHON is an interpreter that has z3.
     "axioms": Tool("loom-tests/axioms", "{python} -m unittest -v {args}", {}),
 }
@@ -141,8 +126,8 @@ def prepare(line: Line, tree: Path, builds: Path) -> tuple[list[str], Path, dict
     """The command of a tool, where it runs, and its environment."""
     tool = TOOLS[line.tool]
     environment = os.environ | SET | tool.environment
-    # Those with a stable toolchain and without flags share what they have built.
-    environment["CARGO_TARGET_DIR"] = str(builds / ("native" if tool.folder == "." and "+" not in tool.command else line.tool))
+    # Those without flags of the compiler share what they have built.
+    environment["CARGO_TARGET_DIR"] = str(builds / ("native" if tool.folder == "." else line.tool))
     if (cfg := environment.pop("WITH_CFG", None)) is not None:
         wrapper = builds / "cfg" / cfg
         wrapper.parent.mkdir(parents=True, exist_ok=True)
