@@ -92,11 +92,13 @@ fn request_a_sweep(stop: &'static Stop, findings: &mut Findings) -> bool {
         let _ = driver.next_deadline();
         stall::disarm();
         stop.release();
-        let _ = returned.send(());
+        // Its drop would shut the timer down.
+        let _ = returned.send(driver);
     });
     let has_stopped = stop.is_reached();
     findings.check("all are cancelled", timer.cancel_batch(keys) == DEAD);
     stop.release();
-    findings.check("the loop goes on", has_returned.recv_timeout(PATIENCE).is_ok());
+    let driver = has_returned.recv_timeout(PATIENCE);
+    findings.check("the loop goes on", driver.is_ok());
     has_stopped
 }
