@@ -29,7 +29,7 @@ from programs import (
     wait_for,
     write,
 )
-from source import Assumed, Site
+from source import Assumed, Site, Weakest
 
 PROTOCOL = "shard/shared/protocol.rs"
 WHEEL = "shard/wheel/mod.rs"
@@ -38,7 +38,7 @@ NOTIFIER = "timer/drivers/notifier.rs"
 WAKER = "shard/shared/advancer_waker.rs"
 COUNTS = "shard/shared/counts.rs"
 
-Place = Site | Assumed
+Place = Site | Weakest | Assumed
 
 
 @dataclass(frozen=True)
@@ -885,7 +885,7 @@ def call_against_a_revocation() -> Protocol:
         "a call against a revocation",
         (thread, advancer),
         {
-            "busy": Site(file, "enter", "busy.store("),
+            "busy": Site(file, "enter", "busy.store(true"),
             "thread_barrier": Assumed(SC, "what `membarrier` makes of the thread's compiler fence"),
             "revoked": Site(file, "enter", "revoked.load("),
             "leave": Site(file, "drop", "busy.store("),
@@ -896,6 +896,39 @@ def call_against_a_revocation() -> Protocol:
         },
         bad=lambda _: False,
         needed=("thread_barrier", "advancer_barrier", "leave", "is_busy", "revoked", "give_back"),
+    )
+
+
+def call_in_vain_against_a_revocation() -> Protocol:
+    """A call, and a second one of the same thread that finds the lane revoked.
+
+    The barrier falls into the first call: the advancer sees that call's `busy`, or a later one. So no fence is left
+    that orders what the call has written.
+    """
+    file = "shard/shared/lanes/mod.rs"
+    unused, in_call, left, left_in_vain = range(4)
+
+    def thread(o: Sites) -> Steps:
+        yield write("busy", in_call, o.busy)
+        yield write("local", 1, PLAIN)
+        yield write("busy", left, o.leave)
+        yield write("busy", in_call, o.busy)
+        yield write("busy", left_in_vain, o.leave_in_vain)
+
+    def advancer(o: Sites) -> Steps:
+        busy = yield read("busy", o.is_busy)
+        wait_for(busy != unused)
+        if busy in (left, left_in_vain):
+            yield write("local", 2, PLAIN)
+
+    sites = call_against_a_revocation().sites
+    return protocol(
+        "a call in vain against a revocation",
+        (thread, advancer),
+        {site: sites[site] for site in ("busy", "leave", "is_busy")}
+        | {"leave_in_vain": Weakest(file, "busy.store(false")},
+        bad=lambda _: False,
+        needed=("leave", "leave_in_vain", "is_busy"),
     )
 
 
@@ -1121,7 +1154,8 @@ OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
     held_node_against_sleep, held_node_against_setting_aside, sweep_request_against_sleep, parker,
     shutdown_against_user_code, fire_against_cancel, extend_against_fire, reuse_against_an_old_key,
-    reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation, registered_waker, completed_wake,
+    reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation, call_in_vain_against_a_revocation,
+    registered_waker, completed_wake,
     value_against_a_wait, end_against_a_wait,
     end_after_the_last_value, drop_of_a_queue,
 )  # fmt: skip

@@ -31,6 +31,23 @@ class Site(NamedTuple):
         return f"src/{self.file}, `{self.function}`: `{self.code}`"
 
 
+class Weakest(NamedTuple):
+    """The weakest of the orderings that follow `code` in a file: the code stands in several places, or may do so."""
+
+    file: str
+    code: str
+
+    def order(self) -> Order:
+        text = re.sub(r"//.*", "", (ROOT / "src" / self.file).read_text())
+        found = {Order(order) for order in re.findall(re.escape(self.code) + r"[^;]*?Ordering::(\w+)", text)}
+        if not found:
+            raise LookupError(f"{self}: the file has no such code")
+        return min(found, key=list(Order).index)
+
+    def __str__(self) -> str:
+        return f"src/{self.file}: `{self.code}`"
+
+
 class Assumed(NamedTuple):
     """An ordering that another library or the system promises."""
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from programs import ACQ, ACQREL, NONE, REL, RLX, SC, Order
 from protocols import Place, Protocol
 from rc11 import WEAKEST, Execution, Model, counterexample
-from source import Site
+from source import Assumed, Site
 
 WEAKER = {SC: (ACQREL,), ACQREL: (REL, ACQ), REL: (RLX,), ACQ: (RLX,)}
 
 
 def is_fence(place: Place) -> bool:
-    text = place.code if isinstance(place, Site) else place.reason
+    text = place.reason if isinstance(place, Assumed) else place.code
     return "fence(" in text or "membarrier" in text or isinstance(place, Site) and place.nth > 0
 
 

@@ -12,7 +12,8 @@
 //!   payload of the ledger;
 //! - [`first`]: the thread that is stopped; [`cases`]: the operations of a producer;
 //! - [`advancers`]: the advancer itself is stopped, and producers go on;
-//! - [`workers`]: a shard's thread is stopped while a job comes back from an executor;
+//! - [`workers`]: a shard's thread is stopped while a job comes back from an executor, and a loop
+//!   while a sweep is requested;
 //! - [`timers`]: the operations of a `Timer` and of its sleeps, with a manual clock and in real time.
 //!
 //! # What a stopped producer may hold

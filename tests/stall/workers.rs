@@ -1,14 +1,19 @@
 //! A shard's thread is stopped at each of its steps from a job's hand-over to its sleep. Meanwhile
 //! the job comes back from the executor. The recurring timer is armed again all the same.
+//!
+//! An event loop is stopped at each step of its question for the next deadline. Meanwhile another
+//! thread requests a sweep. The question wakes nothing while it has the shard: the loop's waker may
+//! shut the timer down, which would wait for the shard.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::thread;
+use std::task::{Wake, Waker};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use shardwheel::stall::Stop;
-use shardwheel::{Job, Timer};
+use shardwheel::stall::{self, Stop};
+use shardwheel::{Job, ManualClock, Timer};
 
 use crate::steps::{Findings, Job as Tried};
 
@@ -21,11 +26,15 @@ const ASLEEP_AFTER: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn jobs() -> Vec<Tried> {
-    let name = "a job comes back, the shard's thread stopped".to_string();
-    vec![Tried { name, attempt: Box::new(play) }]
+    let job = "a job comes back, the shard's thread stopped".to_string();
+    let question = "a sweep is requested, the loop stopped in `next_deadline`".to_string();
+    vec![
+        Tried { name: job, attempt: Box::new(return_a_job) },
+        Tried { name: question, attempt: Box::new(request_a_sweep) },
+    ]
 }
 
-fn play(stop: &'static Stop, findings: &mut Findings) -> bool {
+fn return_a_job(stop: &'static Stop, findings: &mut Findings) -> bool {
     let ((handed_over, jobs), is_first) = (channel::<Job>(), AtomicBool::new(true));
     let executor = move |job: Job| {
         // The shard's thread counts its steps from the first hand-over on.
@@ -54,5 +63,42 @@ fn play(stop: &'static Stop, findings: &mut Findings) -> bool {
         drop(timer.shutdown());
         drop(timer);
     });
+    has_stopped
+}
+
+/// The waker of a loop: shuts the timer down if the loop's own thread calls it.
+struct Ends(Timer, ThreadId);
+
+impl Wake for Ends {
+    fn wake(self: Arc<Self>) {
+        if thread::current().id() == self.1 {
+            drop(self.0.shutdown());
+        }
+    }
+}
+
+/// More cancelled timers than a shard leaves without a sweep.
+const DEAD: usize = 8192;
+
+fn request_a_sweep(stop: &'static Stop, findings: &mut Findings) -> bool {
+    let builder = Timer::builder().shards(1).clock(ManualClock::new());
+    let (timer, mut driver) = builder.build_driven().expect("the settings are in range");
+    let set = |_| timer.schedule_after(Duration::from_secs(3600), || ()).expect("the timer is open");
+    let keys: Vec<_> = (0..DEAD).map(set).collect();
+    let (of_loop, (returned, has_returned)) = (timer.clone(), channel());
+    thread::spawn(move || {
+        driver.register_waker(&Waker::from(Arc::new(Ends(of_loop, thread::current().id()))));
+        stop.arm();
+        let _ = driver.next_deadline();
+        stall::disarm();
+        stop.release();
+        // Its drop would shut the timer down.
+        let _ = returned.send(driver);
+    });
+    let has_stopped = stop.is_reached();
+    findings.check("all are cancelled", timer.cancel_batch(keys) == DEAD);
+    stop.release();
+    let driver = has_returned.recv_timeout(PATIENCE);
+    findings.check("the loop goes on", driver.is_ok());
     has_stopped
 }

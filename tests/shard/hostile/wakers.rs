@@ -136,6 +136,19 @@ fn a_waker_whose_clone_panics_leaves_the_shard_able_to_wake() {
     });
 }
 
+/// The clone of a new waker panics in `register_waker`; the former waker works on. Promise 7.
+#[test]
+fn the_former_waker_stays_if_the_clone_of_a_new_one_panics() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let (waker, rings) = counts();
+    advancer.register_waker(&waker);
+    let panics = panics_when(To::Clone);
+    assert!(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&panics))).is_err());
+    assert_eq!(advancer.next_expiration(), None);
+    scheduler.schedule(10, 0).expect("the shard is open");
+    assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
+}
+
 /// The drop of the former waker panics in `register_waker`; the next waker works. Promise 7.
 #[test]
 fn a_waker_whose_drop_panics_leaves_the_shard_able_to_wake() {

@@ -235,3 +235,35 @@ fn what_is_pending_ends_with_the_slab() {
     drop(slab);
     assert_eq!(Arc::strong_count(&payload), 1);
 }
+
+/// A producer that adds a segment is stopped at each of its atomic operations: no segment can be
+/// found that is not counted, so the advancer takes none away that is not.
+#[cfg(shardwheel_stall)]
+#[test]
+fn a_segment_is_counted_before_it_is_found() {
+    use crate::sync::stall::{Stop, disarm};
+
+    for step in 0.. {
+        let (who, stop) = (Epochs::new().join(), Stop::after(step));
+        let slab = &Slab::<Large>::new().expect("there is memory");
+        let (has_stopped, found, counted) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let who = who;
+                stop.arm();
+                assert!(slab.take(&mut FreeWord::default(), &who, 0).is_ok());
+                disarm();
+                stop.release();
+            });
+            let has_stopped = stop.is_reached();
+            let found = (0..slab.segments.height()).filter(|&index| !slab.segments.is_empty(index));
+            let outcome = (has_stopped, found.count(), slab.size());
+            stop.release();
+            outcome
+        });
+        assert!(counted >= found, "step {step}: {found} segments, {counted} counted");
+        if !has_stopped {
+            assert_eq!((found, counted), (1, 1));
+            return;
+        }
+    }
+}
