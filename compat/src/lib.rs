@@ -5,10 +5,13 @@
 //!
 //! Each library has a file and a feature of its own, with the library's name. All those that sleep
 //! share `Sleep`, and choose their timer in the same way: `default()` is on the
-//! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's.
+//! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's. The map of entries that
+//! end on time is a folder, `expiring_map`.
 
 #[cfg(feature = "backon")]
 mod backon;
+#[cfg(feature = "expiring-map")]
+mod expiring_map;
 #[cfg(feature = "hyper")]
 mod hyper;
 #[cfg(feature = "metrics")]
@@ -26,6 +29,8 @@ mod tracing;
 
 #[cfg(feature = "backon")]
 pub use self::backon::BackonSleeper;
+#[cfg(feature = "expiring-map")]
+pub use self::expiring_map::{ExpiringMap, InsertError, InsertErrorKind};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
 #[cfg(feature = "metrics")]
