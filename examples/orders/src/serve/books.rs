@@ -4,20 +4,37 @@
 //! commit fails, these books are ahead of the store: the writer drops them, opens the store again
 //! and makes new ones from it. So there is one way to recover, the same as after a crash.
 //!
-//! An order is in `open` from its acceptance to its end, and has one timer. The end takes it out,
-//! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
-//! that the store has as pending, and no others.
+//! # The horizon
+//!
+//! The store has all pending orders, sorted by the time of the check. In memory are those before the
+//! *horizon*, some [`Shop::in_memory`] of them; each has one timer. As they end, the books read on: they take
+//! the next part from the store, and move the horizon behind it. They do so at the latest when the
+//! horizon's own check is due, so no check is late. If a new order finds the memory full, the horizon moves
+//! to it.
+//!
+//! An order that was placed or paid since the last commit is in memory wherever it stands, and the store's
+//! record of it is old. Once it is committed, it leaves the memory if it is not before the horizon.
+//!
+//! Checks that fell due before the books began are never before the horizon. After an absence there may be
+//! millions, and they would all come before the next check that falls due. [`catch_up`](Books::catch_up)
+//! reads them part by part, and the caller takes from both by turns.
+//!
+//! An end takes an order out of the memory, and until the store has it, [`Fresh`] knows that the store's
+//! record is old. The writer is one thread. So nothing is decided twice.
 
 mod checks;
 mod fresh;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::ops::Range;
 
 use order_reconciliation::rules::{self, Item, Terms, Verdict};
 use shardwheel::Key;
 
-use crate::store::{Changes, EndState, Ended, Known, Open, Payment, Recovery, Store, StoreError, content};
+use crate::store::{
+    Changes, EndState, Ended, Known, Open, Payment, Recovery, Resume, Store, StoreError, content, open_key,
+};
 
 use checks::Checks;
 use fresh::Fresh;
@@ -33,7 +50,13 @@ pub(crate) struct Shop {
     pub(crate) check_after: u64,
     /// The largest number of pending orders.
     pub(crate) max_pending: usize,
+    /// How many of them are in memory, about.
+    pub(crate) in_memory: usize,
 }
+
+/// The largest number of orders that are read from the store at once: a ms of work, so that nobody waits
+/// for it.
+const PART: usize = 1_024;
 
 /// A request asks for more pending orders than there is room for. None of them is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +70,13 @@ pub(crate) struct Stock {
     pub(crate) sold: u64,
 }
 
-/// A pending order.
+/// A pending order in memory.
 struct Pending {
     item: u32,
     terms: Terms,
     placed_at: u64,
     /// Its check in the wheel.
-    check: Option<Key>,
+    check: Key,
 }
 
 /// A check that was made, and how late it was in whole ms.
@@ -66,7 +89,16 @@ pub(crate) struct Checked {
 
 pub(crate) struct Books {
     shop: Shop,
+    /// The number of pending orders, in memory or not.
+    pending: usize,
     open: HashMap<u64, Pending>,
+    /// Orders with keys from here on are in the store alone, but for those that have changed. `None` if there
+    /// are none.
+    horizon: Option<u128>,
+    /// The keys of pending orders whose records are damaged, as far as they have been read.
+    damaged: HashSet<u128>,
+    /// The keys of orders that were overdue when these books began, and are not checked yet.
+    overdue: Range<u128>,
     /// The number of an item in `items`.
     item_numbers: HashMap<String, u32>,
     items: Vec<(String, Item)>,
@@ -84,25 +116,34 @@ impl Books {
     pub(crate) fn recover(shop: Shop, store: &dyn Store, now: u64) -> Result<Self, StoreError> {
         let mut recovered = Recovered::default();
         let resume = store.recover(&mut recovered)?;
-        let mut books = Self::new(shop, now.max(resume.now), resume.last_seq);
+        let mut books = Self::new(shop, now.max(resume.now), resume);
         for (item, units) in recovered.sold {
-            let number = books.item(&item);
-            books.items[number as usize].1.sold = units;
+            books.item_mut(&item).sold = units;
+        }
+        for (item, units) in recovered.reserved {
+            books.item_mut(&item).reserved = units;
         }
         for order in recovered.open {
             books.reopen(order);
         }
+        books.read_on(store)?;
         Ok(books)
     }
 
-    fn new(shop: Shop, began: u64, last_seq: u64) -> Self {
+    fn new(shop: Shop, began: u64, resume: Resume) -> Self {
+        let now = open_key(began, 0);
+        let (horizon, overdue) = if resume.pending > 0 { (Some(now), 0..now) } else { (None, 0..0) };
         Self {
             shop,
+            pending: resume.pending,
             open: HashMap::new(),
+            horizon,
+            damaged: HashSet::new(),
+            overdue,
             item_numbers: HashMap::new(),
             items: Vec::new(),
             checks: Checks::new(began),
-            last_seq,
+            last_seq: resume.last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
         }
@@ -114,22 +155,80 @@ impl Books {
     }
 
     pub(crate) fn pending(&self) -> usize {
-        self.open.len()
+        self.pending
     }
 
-    /// Enters an order that was pending in the store. It keeps its reservation even if the shop was
-    /// started with less stock.
+    /// Enters an order that was pending. It keeps its reservation even if the shop was started with less
+    /// stock.
     fn reopen(&mut self, order: Open) {
+        self.pending += 1;
+        self.item_mut(&order.item).reserved += u64::from(order.quantity);
+        self.hold(&order);
+    }
+
+    /// Takes an order of the store into the memory.
+    fn hold(&mut self, order: &Open) {
         let item = self.item(&order.item);
-        self.items[item as usize].1.reserved += u64::from(order.quantity);
         let mut terms = Terms::new(order.quantity, order.amount, order.check_at);
         terms.paid = order.paid;
         self.insert(order.order_id, item, terms, order.placed_at);
     }
 
+    /// Whether there is room in memory for orders after the horizon.
+    pub(crate) fn has_room(&self) -> bool {
+        self.horizon.is_some() && self.open.len() + self.part() <= self.shop.in_memory
+    }
+
+    fn part(&self) -> usize {
+        self.shop.in_memory.div_ceil(2).clamp(1, PART)
+    }
+
+    /// Takes the next orders after the horizon into the memory.
+    pub(crate) fn read_on(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let Some(horizon) = self.horizon else { return Ok(()) };
+        let part = store.pending(horizon..u128::MAX, self.part())?;
+        self.skip(part.damaged);
+        for order in part.orders {
+            let ended = self.fresh.end_of(order.order_id).is_some();
+            // What is in memory may be newer.
+            if !ended && !self.open.contains_key(&order.order_id) {
+                self.hold(&order);
+            }
+        }
+        self.horizon = part.next;
+        Ok(())
+    }
+
+    /// Leaves damaged records in the store, for someone to look at. The others are served.
+    fn skip(&mut self, damaged: Vec<u128>) {
+        for key in damaged {
+            // The horizon may pass it again.
+            if self.damaged.insert(key) {
+                self.pending -= 1;
+                eprintln!("error: the record of the pending order {} is damaged; it is skipped", key as u64);
+            }
+        }
+    }
+
+    /// Lets orders go that are not before the horizon and are in the store as they are.
+    fn let_go(&mut self, committed: Vec<u64>) {
+        for order_id in committed {
+            let due = self.check_at(order_id);
+            let far = due.zip(self.horizon).is_some_and(|(due, horizon)| open_key(due, order_id) >= horizon);
+            if far && let Some(pending) = self.open.remove(&order_id) {
+                self.checks.cancel(pending.check);
+            }
+        }
+    }
+
     fn insert(&mut self, order_id: u64, item: u32, terms: Terms, placed_at: u64) {
         let check = self.checks.enter(order_id, terms.due);
         self.open.insert(order_id, Pending { item, terms, placed_at, check });
+    }
+
+    fn item_mut(&mut self, name: &str) -> &mut Item {
+        let number = self.item(name);
+        &mut self.items[number as usize].1
     }
 
     fn item(&mut self, name: &str) -> u32 {
@@ -159,7 +258,7 @@ impl Books {
             });
         }
         let unknown = known.iter().filter(|known| **known == Ok(None)).count();
-        if unknown > 0 && self.open.len() + unknown > self.shop.max_pending {
+        if unknown > 0 && self.pending + unknown > self.shop.max_pending {
             return Ok(Err(Full));
         }
         let mut known = known.into_iter();
@@ -198,7 +297,12 @@ impl Books {
         };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
+        self.pending += 1;
         self.fresh.changed(order_id);
+        if self.open.len() > self.shop.in_memory {
+            let key = open_key(check_at, order_id);
+            self.horizon = Some(self.horizon.map_or(key, |horizon| horizon.min(key)));
+        }
         Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
     }
 
@@ -246,6 +350,7 @@ impl Books {
             let same = before == new.content();
             return Ok(if same { PaymentAnswer::Duplicate } else { PaymentAnswer::Conflict });
         }
+        self.fetch(store, order, now)?;
         let Some(pending) = self.open.get_mut(order_id) else {
             let known = match self.known(store, *order_id) {
                 // Its record is there.
@@ -268,6 +373,31 @@ impl Books {
         Ok(PaymentAnswer::Counted)
     }
 
+    /// Takes an order into the memory that is in the store alone, if it can still be paid.
+    fn fetch(&mut self, store: &dyn Store, order_id: u64, now: u64) -> Result<(), StoreError> {
+        if self.open.contains_key(&order_id) {
+            return Ok(());
+        }
+        match self.stored(store, order_id)? {
+            // It is fresh from now on, for it is either paid in part or ends.
+            Some(order) if order.check_at >= now => self.hold(&order),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An order that is pending and not in memory.
+    fn stored(&self, store: &dyn Store, order_id: u64) -> Result<Option<Open>, StoreError> {
+        if self.fresh.end_of(order_id).is_some() {
+            return Ok(None);
+        }
+        match store.open(order_id) {
+            // Opening the store again does not mend it.
+            Err(StoreError::Damaged { .. }) => Ok(None),
+            stored => stored,
+        }
+    }
+
     /// The content of a payment that was counted.
     fn known_payment(&self, store: &dyn Store, payment_id: &str) -> Result<Option<u64>, StoreError> {
         let fresh = self.fresh.payment(payment_id);
@@ -277,6 +407,7 @@ impl Books {
     /// Takes an order out of the books. This is the only place that does.
     fn end(&mut self, order_id: u64, state: EndState, now: u64) {
         let Some(pending) = self.open.remove(&order_id) else { return };
+        self.pending -= 1;
         // After a check there is nothing to cancel.
         self.checks.cancel(pending.check);
         let item = &mut self.items[pending.item as usize].1;
@@ -294,28 +425,55 @@ impl Books {
 
     /// Makes checks that fell due since these books began and before `now`, `limit` at most, and passes
     /// each to `done`. True if there may be more.
-    pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
-        let due = self.checks.due(now, limit);
-        due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
-        due.len() == limit
+    pub(crate) fn check(
+        &mut self,
+        store: &dyn Store,
+        now: u64,
+        limit: usize,
+        mut done: impl FnMut(Checked),
+    ) -> Result<bool, StoreError> {
+        let mut made = 0;
+        loop {
+            let due = self.checks.due(now, limit - made);
+            made += due.len();
+            due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(&mut done);
+            if made == limit || self.horizon.is_none_or(|horizon| horizon >= open_key(now, 0)) {
+                return Ok(made == limit);
+            }
+            self.read_on(store)?;
+        }
     }
 
     /// Makes checks that were overdue when these books began, `limit` at most, and passes each to `done`.
-    pub(crate) fn catch_up(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) {
-        let overdue = self.checks.overdue(limit);
-        overdue.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
+    pub(crate) fn catch_up(
+        &mut self,
+        store: &dyn Store,
+        now: u64,
+        limit: usize,
+        done: impl FnMut(Checked),
+    ) -> Result<(), StoreError> {
+        if limit == 0 || !self.is_behind() {
+            return Ok(());
+        }
+        let part = store.pending(self.overdue.clone(), limit)?;
+        self.skip(part.damaged);
+        self.overdue.start = part.next.unwrap_or(self.overdue.end);
+        let decide = |order: Open| {
+            self.hold(&order);
+            self.decide(order.order_id, now)
+        };
+        part.orders.into_iter().filter_map(decide).for_each(done);
+        Ok(())
     }
 
-    /// Whether there are checks for [`catch_up`](Self::catch_up).
+    /// Whether there may be checks for [`catch_up`](Self::catch_up).
     pub(crate) fn is_behind(&self) -> bool {
-        self.checks.is_overdue()
+        !self.overdue.is_empty()
     }
 
-    /// Takes out the orders whose checks were due before `now`, overdue or not. The caller decides each.
+    /// Takes out the orders in memory whose checks were due before `now`. The caller decides each.
     pub(crate) fn due(&mut self, now: u64) -> Vec<u64> {
-        let mut due = self.checks.overdue(usize::MAX);
-        due.extend(self.checks.due(now, usize::MAX));
-        due
+        self.checks.due(now, usize::MAX)
     }
 
     /// Checks an order that was taken out.
@@ -329,29 +487,27 @@ impl Books {
         Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began() })
     }
 
-    /// When a pending order is checked.
+    /// When an order in memory is checked.
     pub(crate) fn check_at(&self, order_id: u64) -> Option<u64> {
         self.open.get(&order_id).map(|pending| pending.terms.due)
     }
 
-    /// When the next check is due, or a little earlier, in ms.
+    /// When [`check`](Self::check) has something to do next, or a little earlier, in ms.
     pub(crate) fn next_check(&self) -> Option<u64> {
-        if self.is_behind() { Some(self.began()) } else { self.next_due() }
-    }
-
-    /// The same without those that are overdue.
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        self.checks.next()
+        let horizon = self.horizon.map(|key| (key >> u64::BITS) as u64);
+        self.checks.next().into_iter().chain(horizon).min()
     }
 
     /// What has changed since the last call. The caller commits it, or drops these books; what the
     /// last call returned must be committed by now.
     pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
-        let (open, items) = self.fresh.take();
+        let committed = self.fresh.take();
+        self.let_go(committed);
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
-        changes.open.extend(open.into_iter().filter_map(|order_id| self.order(order_id)));
-        let items = items.into_iter().map(|number| &self.items[number as usize]);
+        let (open, items) = self.fresh.taken();
+        changes.open.extend(open.iter().filter_map(|&order_id| self.held(order_id)));
+        let items = items.iter().map(|&number| &self.items[number as usize]);
         changes.sold.extend(items.map(|(name, item)| (name.clone(), item.sold)));
         changes
     }
@@ -363,11 +519,17 @@ impl Books {
         Stock { stock, reserved, sold }
     }
 
-    pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
+    /// A pending order.
+    pub(crate) fn order(&self, store: &dyn Store, order_id: u64) -> Result<Option<Open>, StoreError> {
+        let held = self.held(order_id);
+        if held.is_some() { Ok(held) } else { self.stored(store, order_id) }
+    }
+
+    fn held(&self, order_id: u64) -> Option<Open> {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
     }
 
-    /// Passes on what a recovery needs: the counterpart of [`recover`](Self::recover).
+    /// Passes on what a recovery needs, if all is in memory: the counterpart of [`recover`](Self::recover).
     pub(crate) fn tell(&self, into: &mut dyn Recovery) {
         self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
         let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
@@ -383,6 +545,7 @@ impl Books {
 struct Recovered {
     open: Vec<Open>,
     sold: Vec<(String, u64)>,
+    reserved: Vec<(String, u64)>,
 }
 
 impl Recovery for Recovered {
@@ -392,6 +555,10 @@ impl Recovery for Recovered {
 
     fn sold(&mut self, item: String, units: u64) {
         self.sold.push((item, units));
+    }
+
+    fn reserved(&mut self, item: String, units: u64) {
+        self.reserved.push((item, units));
     }
 }
 

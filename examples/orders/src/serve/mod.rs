@@ -168,6 +168,7 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         stock: args.stock,
         check_after: args.check_after.as_millis() as u64,
         max_pending: args.max_pending,
+        in_memory: args.in_memory,
     };
     // A connection has one request at a time, so the queue has room for all.
     let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections + places::KEPT);

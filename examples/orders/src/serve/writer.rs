@@ -185,7 +185,9 @@ impl Writer {
             loop {
                 match messages.recv_deadline(next) {
                     Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
-                    Ok(Message::Order { order_id, reply }) => drop(reply.send(self.books.order(order_id))),
+                    Ok(Message::Order { order_id, reply }) => {
+                        drop(reply.send(self.books.order(&*self.store, order_id)?));
+                    }
                     Ok(Message::Stock { item, reply }) => drop(reply.send(self.books.stock(&item))),
                     // They were on their way before the disk was known to be full.
                     Ok(Message::Orders { .. } | Message::Payments { .. }) => {}
@@ -231,7 +233,10 @@ impl Writer {
                 Event::End => stopping = true,
             }
             if !stopping {
-                self.check(self.clock.now());
+                self.check(self.clock.now())?;
+                if self.books.has_room() {
+                    self.books.read_on(&*self.store)?;
+                }
             }
             if !self.committing {
                 self.hand_over(groups);
@@ -260,12 +265,13 @@ impl Writer {
         let check = match self.group.room(is_behind) {
             0 => None,
             _ if self.more => Some(Duration::ZERO),
-            _ => self.books.next_due().map(|at| self.clock.until(at)),
+            _ => self.books.next_check().map(|at| self.clock.until(at)),
         };
         let catch_up = (is_behind && self.group.caught_up < CATCH_UP).then_some(Duration::ZERO);
+        let read_on = self.books.has_room().then_some(Duration::ZERO);
         let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
         let heartbeat = (self.books.pending() > 0 && !self.committing).then_some(heartbeat);
-        check.into_iter().chain(catch_up).chain(heartbeat).min()
+        check.into_iter().chain(catch_up).chain(read_on).chain(heartbeat).min()
     }
 
     /// Decides a message, and others that have come in. Returns whether the writer shall stop.
@@ -285,11 +291,13 @@ impl Writer {
         Ok(Some(match message {
             Message::Orders { lines, reply } => {
                 // As the rules say. What the group has no room for is made later, if checks were missed.
-                self.check(now);
+                self.check(now)?;
                 Reply::Lines(reply, self.books.place(&*self.store, &lines, now)?)
             }
             Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines, now)?)),
-            Message::Order { order_id, reply } => Reply::Order(reply, self.books.order(order_id)),
+            Message::Order { order_id, reply } => {
+                Reply::Order(reply, self.books.order(&*self.store, order_id)?)
+            }
             Message::Stock { item, reply } => Reply::Stock(reply, self.books.stock(&item)),
             Message::Stop => return Ok(None),
         }))
@@ -301,13 +309,14 @@ impl Writer {
 
     /// Decides the checks that were due before `now`, as far as the group has room: those that fell due
     /// in this run, and by turns those that were overdue at its start.
-    fn check(&mut self, now: u64) {
+    fn check(&mut self, now: u64) -> Result<(), StoreError> {
         let room = self.group.room(self.books.is_behind());
         let Group { checked, caught_up, .. } = &mut self.group;
-        self.more = self.books.check(now, room, |check| checked.push(check));
+        self.more = self.books.check(&*self.store, now, room, |check| checked.push(check))?;
         let before = checked.len();
-        self.books.catch_up(now, CATCH_UP - *caught_up, |check| checked.push(check));
+        self.books.catch_up(&*self.store, now, CATCH_UP - *caught_up, |check| checked.push(check))?;
         *caught_up += checked.len() - before;
+        Ok(())
     }
 
     /// Hands what is decided to the committer, if there is anything.
