@@ -14,6 +14,7 @@ mod support;
 
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -103,8 +104,8 @@ fn fill(directory: &Directory, pending: u64, overdue: u64) {
     let (begin, wall) = (Instant::now(), wall());
     let due = |id| if id <= overdue { wall - HOUR + id * HOUR / (overdue + 1) } else { wall + 24 * HOUR };
     fill_with(directory, 1..pending + 1, due);
-    let size = fs::metadata(directory.path().join("orders.redb")).expect("the store").len();
-    report("disk, bytes an order", size as f64 / pending as f64);
+    let blocks = fs::metadata(directory.path().join("orders.redb")).expect("the store").blocks();
+    report("disk, bytes an order", (blocks * 512) as f64 / pending as f64);
     report("time to make the store, s", begin.elapsed().as_secs_f64());
 }
 

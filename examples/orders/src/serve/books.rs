@@ -4,32 +4,20 @@
 //! commit fails, these books are ahead of the store: the writer drops them, opens the store again
 //! and makes new ones from it. So there is one way to recover, the same as after a crash.
 //!
-//! # The horizon
-//!
-//! The store has all pending orders, sorted by the time of the check. In memory are those before the
-//! *horizon*, some [`Shop::in_memory`] of them; each has one timer. As they end, the books read on: they take
-//! the next part from the store, and move the horizon behind it. They do so at the latest when the
-//! horizon's own check is due, so no check is late. If a new order finds the memory full, the horizon moves
-//! to it.
-//!
-//! An order that was placed or paid since the last commit is in memory wherever it stands, and the store's
-//! record of it is old. Once it is committed, it leaves the memory if it is not before the horizon.
-//!
-//! Checks that fell due before the books began are never before the horizon. After an absence there may be
-//! millions, and they would all come before the next check that falls due. [`catch_up`](Books::catch_up)
-//! reads them part by part, and the caller takes from both by turns.
-//!
-//! An end takes an order out of the memory, and until the store has it, [`Fresh`] knows that the store's
-//! record is old. The writer is one thread. So nothing is decided twice.
+//! Every pending order is in the store, and the nearest ones are in memory (`books/horizon.rs`), where each
+//! has one timer. An end takes the order out, and until the store has the end, [`Fresh`] knows it. The
+//! writer is one thread. So nothing is decided twice.
 
 mod checks;
 mod fresh;
+mod horizon;
+mod items;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::mem;
-use std::ops::Range;
 
-use order_reconciliation::rules::{self, Item, Terms, Verdict};
+use order_reconciliation::rules::{self, Terms, Verdict};
 use shardwheel::Key;
 
 use crate::store::{
@@ -38,6 +26,8 @@ use crate::store::{
 
 use checks::Checks;
 use fresh::Fresh;
+use horizon::Horizon;
+use items::Items;
 
 use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
 
@@ -53,10 +43,6 @@ pub(crate) struct Shop {
     /// How many of them are in memory, about.
     pub(crate) in_memory: usize,
 }
-
-/// The largest number of orders that are read from the store at once: a ms of work, so that nobody waits
-/// for it.
-const PART: usize = 1_024;
 
 /// A request asks for more pending orders than there is room for. None of them is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,20 +75,13 @@ pub(crate) struct Checked {
 
 pub(crate) struct Books {
     shop: Shop,
-    /// The number of pending orders, in memory or not.
+    /// The number of pending orders, in memory or not, with those whose records are damaged.
     pending: usize,
+    /// Those in memory.
     open: HashMap<u64, Pending>,
-    /// Orders with keys from here on are in the store alone, but for those that have changed. `None` if there
-    /// are none.
-    horizon: Option<u128>,
-    /// The keys of pending orders whose records are damaged, as far as they have been read.
-    damaged: HashSet<u128>,
-    /// The keys of orders that were overdue when these books began, and are not checked yet.
-    overdue: Range<u128>,
-    /// The number of an item in `items`.
-    item_numbers: HashMap<String, u32>,
-    items: Vec<(String, Item)>,
+    horizon: Horizon,
     checks: Checks,
+    items: Items,
     last_seq: u64,
     /// What ended and what was paid since the last commit; the rest is collected for the commit.
     changes: Changes,
@@ -118,10 +97,10 @@ impl Books {
         let resume = store.recover(&mut recovered)?;
         let mut books = Self::new(shop, now.max(resume.now), resume);
         for (item, units) in recovered.sold {
-            books.item_mut(&item).sold = units;
+            books.items.named(&item).sold = units;
         }
         for (item, units) in recovered.reserved {
-            books.item_mut(&item).reserved = units;
+            books.items.named(&item).reserved = units;
         }
         for order in recovered.open {
             books.reopen(order);
@@ -131,18 +110,13 @@ impl Books {
     }
 
     fn new(shop: Shop, began: u64, resume: Resume) -> Self {
-        let now = open_key(began, 0);
-        let (horizon, overdue) = if resume.pending > 0 { (Some(now), 0..now) } else { (None, 0..0) };
         Self {
             shop,
             pending: resume.pending,
             open: HashMap::new(),
-            horizon,
-            damaged: HashSet::new(),
-            overdue,
-            item_numbers: HashMap::new(),
-            items: Vec::new(),
+            horizon: Horizon::new(resume, began, shop.in_memory),
             checks: Checks::new(began),
+            items: Items::new(shop.stock),
             last_seq: resume.last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
@@ -155,20 +129,20 @@ impl Books {
     }
 
     pub(crate) fn pending(&self) -> usize {
-        self.pending
+        self.pending - self.horizon.damaged()
     }
 
     /// Enters an order that was pending. It keeps its reservation even if the shop was started with less
     /// stock.
     fn reopen(&mut self, order: Open) {
         self.pending += 1;
-        self.item_mut(&order.item).reserved += u64::from(order.quantity);
+        self.items.named(&order.item).reserved += u64::from(order.quantity);
         self.hold(&order);
     }
 
     /// Takes an order of the store into the memory.
     fn hold(&mut self, order: &Open) {
-        let item = self.item(&order.item);
+        let item = self.items.number(&order.item);
         let mut terms = Terms::new(order.quantity, order.amount, order.check_at);
         terms.paid = order.paid;
         self.insert(order.order_id, item, terms, order.placed_at);
@@ -176,47 +150,27 @@ impl Books {
 
     /// Whether there is room in memory for orders after the horizon.
     pub(crate) fn has_room(&self) -> bool {
-        self.horizon.is_some() && self.open.len() + self.part() <= self.shop.in_memory
-    }
-
-    fn part(&self) -> usize {
-        self.shop.in_memory.div_ceil(2).clamp(1, PART)
+        self.horizon.has_room(self.open.len())
     }
 
     /// Takes the next orders after the horizon into the memory.
     pub(crate) fn read_on(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let Some(horizon) = self.horizon else { return Ok(()) };
-        let part = store.pending(horizon..u128::MAX, self.part())?;
-        self.skip(part.damaged);
-        for order in part.orders {
+        for order in self.horizon.read_on(store)? {
             let ended = self.fresh.end_of(order.order_id).is_some();
             // What is in memory may be newer.
             if !ended && !self.open.contains_key(&order.order_id) {
                 self.hold(&order);
             }
         }
-        self.horizon = part.next;
         Ok(())
-    }
-
-    /// Leaves damaged records in the store, for someone to look at. The others are served.
-    fn skip(&mut self, damaged: Vec<u128>) {
-        for key in damaged {
-            // The horizon may pass it again.
-            if self.damaged.insert(key) {
-                self.pending -= 1;
-                eprintln!("error: the record of the pending order {} is damaged; it is skipped", key as u64);
-            }
-        }
     }
 
     /// Lets orders go that are not before the horizon and are in the store as they are.
     fn let_go(&mut self, committed: Vec<u64>) {
         for order_id in committed {
-            let due = self.check_at(order_id);
-            let far = due.zip(self.horizon).is_some_and(|(due, horizon)| open_key(due, order_id) >= horizon);
-            if far && let Some(pending) = self.open.remove(&order_id) {
-                self.checks.cancel(pending.check);
+            let Entry::Occupied(pending) = self.open.entry(order_id) else { continue };
+            if !self.horizon.is_before(open_key(pending.get().terms.due, order_id)) {
+                self.checks.cancel(pending.remove().check);
             }
         }
     }
@@ -224,21 +178,6 @@ impl Books {
     fn insert(&mut self, order_id: u64, item: u32, terms: Terms, placed_at: u64) {
         let check = self.checks.enter(order_id, terms.due);
         self.open.insert(order_id, Pending { item, terms, placed_at, check });
-    }
-
-    fn item_mut(&mut self, name: &str) -> &mut Item {
-        let number = self.item(name);
-        &mut self.items[number as usize].1
-    }
-
-    fn item(&mut self, name: &str) -> u32 {
-        if let Some(&number) = self.item_numbers.get(name) {
-            return number;
-        }
-        let number = self.items.len() as u32;
-        self.items.push((name.to_owned(), Item { stock: self.shop.stock, ..Item::default() }));
-        self.item_numbers.insert(name.to_owned(), number);
-        number
     }
 
     /// Places the orders of one request, all or none. The caller makes the checks that were due before
@@ -258,7 +197,7 @@ impl Books {
             });
         }
         let unknown = known.iter().filter(|known| **known == Ok(None)).count();
-        if unknown > 0 && self.pending + unknown > self.shop.max_pending {
+        if unknown > 0 && self.pending() + unknown > self.shop.max_pending {
             return Ok(Err(Full));
         }
         let mut known = known.into_iter();
@@ -280,7 +219,7 @@ impl Books {
 
     fn known_pending(&self, order_id: u64) -> Option<Known> {
         let Pending { item, terms, .. } = self.open.get(&order_id)?;
-        let content = content(&self.items[*item as usize].0, terms.quantity, terms.amount);
+        let content = content(self.items.name(*item), terms.quantity, terms.amount);
         Some(Known { check_at: terms.due, content })
     }
 
@@ -292,32 +231,20 @@ impl Books {
             let answer = if same { OrderAnswer::Duplicate { check_at } } else { OrderAnswer::Conflict };
             return Answer::Order { order_id, answer };
         }
-        let Some(number) = self.reserve(item, quantity) else {
+        let Some(number) = self.items.reserve(item, quantity) else {
             return Answer::Order { order_id, answer: OrderAnswer::SoldOut };
         };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
         self.pending += 1;
         self.fresh.changed(order_id);
-        if self.open.len() > self.shop.in_memory {
-            let key = open_key(check_at, order_id);
-            self.horizon = Some(self.horizon.map_or(key, |horizon| horizon.min(key)));
-        }
+        self.horizon.placed(open_key(check_at, order_id), self.open.len());
         Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
-    }
-
-    /// Reserves units of an item. An item of which nothing was ever sold takes no memory.
-    fn reserve(&mut self, item: &str, quantity: u32) -> Option<u32> {
-        if u64::from(quantity) > self.shop.stock && !self.item_numbers.contains_key(item) {
-            return None;
-        }
-        let number = self.item(item);
-        self.items[number as usize].1.reserve(quantity).then_some(number)
     }
 
     fn record(&self, order_id: u64, pending: &Pending) -> Open {
         let &Pending { item, terms: Terms { quantity, amount, due, paid }, placed_at, .. } = pending;
-        let item = self.items[item as usize].0.clone();
+        let item = self.items.name(item).to_owned();
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
@@ -350,7 +277,9 @@ impl Books {
             let same = before == new.content();
             return Ok(if same { PaymentAnswer::Duplicate } else { PaymentAnswer::Conflict });
         }
-        self.fetch(store, order, now)?;
+        if !self.open.contains_key(order_id) {
+            self.fetch(store, order, now)?;
+        }
         let Some(pending) = self.open.get_mut(order_id) else {
             let known = match self.known(store, *order_id) {
                 // Its record is there.
@@ -375,14 +304,9 @@ impl Books {
 
     /// Takes an order into the memory that is in the store alone, if it can still be paid.
     fn fetch(&mut self, store: &dyn Store, order_id: u64, now: u64) -> Result<(), StoreError> {
-        if self.open.contains_key(&order_id) {
-            return Ok(());
-        }
-        match self.stored(store, order_id)? {
-            // It is fresh from now on, for it is either paid in part or ends.
-            Some(order) if order.check_at >= now => self.hold(&order),
-            _ => {}
-        }
+        // It is fresh from now on, for it is either paid in part or ends.
+        let order = self.stored(store, order_id)?.filter(|order| order.check_at >= now);
+        order.iter().for_each(|order| self.hold(order));
         Ok(())
     }
 
@@ -410,7 +334,7 @@ impl Books {
         self.pending -= 1;
         // After a check there is nothing to cancel.
         self.checks.cancel(pending.check);
-        let item = &mut self.items[pending.item as usize].1;
+        let item = self.items.at(pending.item);
         if state == EndState::Released {
             item.take_back(pending.terms.quantity);
         } else {
@@ -437,7 +361,7 @@ impl Books {
             let due = self.checks.due(now, limit - made);
             made += due.len();
             due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(&mut done);
-            if made == limit || self.horizon.is_none_or(|horizon| horizon >= open_key(now, 0)) {
+            if made == limit || self.horizon.check_at().is_none_or(|at| at >= now) {
                 return Ok(made == limit);
             }
             self.read_on(store)?;
@@ -452,23 +376,18 @@ impl Books {
         limit: usize,
         done: impl FnMut(Checked),
     ) -> Result<(), StoreError> {
-        if limit == 0 || !self.is_behind() {
-            return Ok(());
-        }
-        let part = store.pending(self.overdue.clone(), limit)?;
-        self.skip(part.damaged);
-        self.overdue.start = part.next.unwrap_or(self.overdue.end);
+        let overdue = self.horizon.overdue(store, limit)?;
         let decide = |order: Open| {
             self.hold(&order);
             self.decide(order.order_id, now)
         };
-        part.orders.into_iter().filter_map(decide).for_each(done);
+        overdue.into_iter().filter_map(decide).for_each(done);
         Ok(())
     }
 
     /// Whether there may be checks for [`catch_up`](Self::catch_up).
     pub(crate) fn is_behind(&self) -> bool {
-        !self.overdue.is_empty()
+        self.horizon.is_behind()
     }
 
     /// Takes out the orders in memory whose checks were due before `now`. The caller decides each.
@@ -494,8 +413,7 @@ impl Books {
 
     /// When [`check`](Self::check) has something to do next, or a little earlier, in ms.
     pub(crate) fn next_check(&self) -> Option<u64> {
-        let horizon = self.horizon.map(|key| (key >> u64::BITS) as u64);
-        self.checks.next().into_iter().chain(horizon).min()
+        self.checks.next().into_iter().chain(self.horizon.check_at()).min()
     }
 
     /// What has changed since the last call. The caller commits it, or drops these books; what the
@@ -507,16 +425,12 @@ impl Books {
         changes.now = now;
         let (open, items) = self.fresh.taken();
         changes.open.extend(open.iter().filter_map(|&order_id| self.held(order_id)));
-        let items = items.iter().map(|&number| &self.items[number as usize]);
-        changes.sold.extend(items.map(|(name, item)| (name.clone(), item.sold)));
+        changes.sold.extend(items.iter().map(|&number| self.items.sold(number)));
         changes
     }
 
     pub(crate) fn stock(&self, name: &str) -> Stock {
-        let item = self.item_numbers.get(name).map(|&number| self.items[number as usize].1);
-        let Item { stock, reserved, sold, .. } =
-            item.unwrap_or(Item { stock: self.shop.stock, ..Item::default() });
-        Stock { stock, reserved, sold }
+        self.items.stock(name)
     }
 
     /// A pending order.
@@ -532,8 +446,7 @@ impl Books {
     /// Passes on what a recovery needs, if all is in memory: the counterpart of [`recover`](Self::recover).
     pub(crate) fn tell(&self, into: &mut dyn Recovery) {
         self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
-        let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
-        sold.for_each(|(name, item)| into.sold(name.clone(), item.sold));
+        self.items.all_sold().for_each(|(name, units)| into.sold(name, units));
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
