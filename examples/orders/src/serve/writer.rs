@@ -47,10 +47,23 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What a handler asks of the writer. A dropped `reply` means that the store failed: the request may
 /// be durable or not.
 pub(crate) enum Message {
-    Orders { lines: Vec<Result<NewOrder, Fault>>, reply: oneshot::Sender<Result<Vec<Answer>, Full>> },
-    Payments { lines: Vec<Result<NewPayment, Fault>>, reply: oneshot::Sender<Result<Vec<Answer>, Full>> },
-    Order { order_id: u64, reply: oneshot::Sender<Option<Open>> },
-    Stock { item: String, reply: oneshot::Sender<Stock> },
+    Orders {
+        lines: Vec<Result<NewOrder, Fault>>,
+        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+    },
+    Payments {
+        lines: Vec<Result<NewPayment, Fault>>,
+        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+    },
+    /// Asks for a pending order, if it is in memory.
+    Order {
+        order_id: u64,
+        reply: oneshot::Sender<Option<Open>>,
+    },
+    Stock {
+        item: String,
+        reply: oneshot::Sender<Stock>,
+    },
     Stop,
 }
 
@@ -185,9 +198,7 @@ impl Writer {
             loop {
                 match messages.recv_deadline(next) {
                     Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
-                    Ok(Message::Order { order_id, reply }) => {
-                        drop(reply.send(self.books.order(&*self.store, order_id)?));
-                    }
+                    Ok(Message::Order { order_id, reply }) => drop(reply.send(self.books.order(order_id))),
                     Ok(Message::Stock { item, reply }) => drop(reply.send(self.books.stock(&item))),
                     // They were on their way before the disk was known to be full.
                     Ok(Message::Orders { .. } | Message::Payments { .. }) => {}
@@ -295,9 +306,7 @@ impl Writer {
                 Reply::Lines(reply, self.books.place(&*self.store, &lines, now)?)
             }
             Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines, now)?)),
-            Message::Order { order_id, reply } => {
-                Reply::Order(reply, self.books.order(&*self.store, order_id)?)
-            }
+            Message::Order { order_id, reply } => Reply::Order(reply, self.books.order(order_id)),
             Message::Stock { item, reply } => Reply::Stock(reply, self.books.stock(&item)),
             Message::Stop => return Ok(None),
         }))

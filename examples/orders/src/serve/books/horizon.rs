@@ -62,7 +62,7 @@ impl Horizon {
         self.from.is_some() && held + self.part() <= self.in_memory
     }
 
-    pub(super) fn part(&self) -> usize {
+    fn part(&self) -> usize {
         self.in_memory.div_ceil(2).clamp(1, PART)
     }
 

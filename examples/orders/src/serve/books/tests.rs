@@ -202,11 +202,17 @@ impl Shopkeeper {
         }
     }
 
+    fn stored(&self, order_id: u64) -> Option<Open> {
+        let is_ended = self.books.fresh.end_of(order_id).is_some();
+        if is_ended { None } else { self.store.open(order_id).expect("the store is read") }
+    }
+
     /// All that can be asked.
     fn seen(&self) -> String {
-        let Self { store, books, .. } = self;
+        let Self { books, .. } = self;
         let stock = (0..3).map(|number| books.stock(&format!("item-{number}"))).collect::<Vec<_>>();
-        let order = |order_id| books.order(store, order_id).expect("the store is read");
+        // As the handlers ask, but that they are answered after the commit.
+        let order = |order_id| books.order(order_id).or_else(|| self.stored(order_id));
         let orders = (1..84).filter_map(order).collect::<Vec<_>>();
         assert_eq!(orders.len(), books.pending());
         format!("{stock:?} {orders:?} {:?}", self.ends)
