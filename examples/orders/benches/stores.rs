@@ -16,12 +16,13 @@ mod support;
 
 use std::error::Error;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use orders::store::{
-    Changes, Disk, EndState, Ended, Known, Open, Payment, Recovery, Resume, Store, StoreError,
+    Changes, Disk, EndState, Ended, Known, Open, Part, Payment, Recovery, Resume, Store, StoreError,
 };
 
 fn main() {
@@ -85,11 +86,10 @@ fn measure(directory: &Path, open: Opener, job: &Job) -> Result<String, Box<dyn 
     copy(&live, &crashed)?;
     drop(store);
     let begin = Instant::now();
-    let mut pending = Pending(0);
-    open(&crashed)?.recover(&mut pending)?;
+    let pending = pending(&*open(&crashed)?)?;
     let took = begin.elapsed().as_secs_f64();
     let expected = orders / group * group - to_end / group * group;
-    assert_eq!(pending.0, expected, "what is pending after the restart");
+    assert_eq!(pending, expected, "what is pending after the restart");
     Ok(format!("{placed:.0} | {decided:.0} | {took:.2} | {placed_size} | {decided_size}"))
 }
 
@@ -145,14 +145,14 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-struct Pending(u64);
-
-impl Recovery for Pending {
-    fn open(&mut self, _: Open) {
-        self.0 += 1;
+/// Reads all that is pending, as a server that has room in memory.
+fn pending(store: &dyn Store) -> Result<u64, StoreError> {
+    let (mut read, mut next) = (0, Some(0));
+    while let Some(first) = next {
+        let part = store.pending(first..u128::MAX, 1_000)?;
+        (read, next) = (read + part.orders.len() as u64, part.next);
     }
-
-    fn sold(&mut self, _: String, _: u64) {}
+    Ok(read)
 }
 
 /// The bytes on disk of all files below a directory, in MiB. Holes in files do not count.
@@ -172,10 +172,12 @@ fn size(directory: &Path) -> std::io::Result<u64> {
     Ok((blocks * 512) >> 20)
 }
 
-/// The same tables in a log-structured tree.
+/// The same tables in a log-structured tree, but for the units reserved: these need the old record, which is
+/// not asked for here.
 struct Log {
     database: Database,
     open: Keyspace,
+    checks: Keyspace,
     ended: Keyspace,
     outcomes: Keyspace,
     payments: Keyspace,
@@ -188,6 +190,7 @@ impl Log {
         let tree = |name| database.keyspace(name, KeyspaceCreateOptions::default);
         Ok(Self {
             open: tree("open")?,
+            checks: tree("checks")?,
             ended: tree("ended")?,
             outcomes: tree("outcomes")?,
             payments: tree("payments")?,
@@ -202,20 +205,27 @@ fn engine(error: fjall::Error) -> StoreError {
 }
 
 impl Store for Log {
-    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
-        for entry in self.open.iter() {
-            into.open(Open::decode(&entry.value().map_err(engine)?)?);
-        }
+    fn recover(&self, _: &mut dyn Recovery) -> Result<Resume, StoreError> {
         Ok(Resume::default())
+    }
+
+    fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError> {
+        let range = self.open.range(keys.start.to_be_bytes()..keys.end.to_be_bytes());
+        let order = |entry: fjall::Guard| Open::decode(&entry.value().map_err(engine)?);
+        let orders = range.take(limit).map(order).collect::<Result<Vec<_>, _>>()?;
+        let next = orders.last().filter(|_| orders.len() == limit).map(|order| order.key() + 1);
+        Ok(Part { orders, damaged: Vec::new(), next })
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for order in &changes.open {
-            batch.insert(&self.open, order.key(), order.encode());
+            batch.insert(&self.open, order.key().to_be_bytes(), order.encode());
+            batch.insert(&self.checks, order.order_id.to_be_bytes(), order.check_at.to_be_bytes());
         }
         for ended in &changes.ended {
-            batch.remove(&self.open, ended.order.key());
+            batch.remove(&self.open, ended.order.key().to_be_bytes());
+            batch.remove(&self.checks, ended.order.order_id.to_be_bytes());
             batch.insert(&self.ended, ended.order.order_id.to_be_bytes(), ended.encode());
             batch.insert(&self.outcomes, ended.seq.to_be_bytes(), ended.outcome().encode());
         }
@@ -235,6 +245,11 @@ impl Store for Log {
     }
 
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
+        if let Some(check_at) = self.checks.get(order_id.to_be_bytes()).map_err(engine)? {
+            let key = [&check_at[..], &order_id.to_be_bytes()].concat();
+            let bytes = self.open.get(key).map_err(engine)?;
+            return bytes.map(|bytes| Open::decode(&bytes).map(|order| order.known())).transpose();
+        }
         let bytes = self.ended.get(order_id.to_be_bytes()).map_err(engine)?;
         bytes.map(|bytes| Ended::decode(&bytes).map(|ended| ended.order.known())).transpose()
     }

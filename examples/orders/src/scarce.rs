@@ -26,5 +26,6 @@ pub(crate) fn case(
     };
     let mut payments = (0..30).map(payment).collect::<Vec<_>>();
     payments.sort_by_key(|payment| payment.paid_at);
-    (Shop { stock: rng.u64(1..6), check_after, max_pending }, orders, payments)
+    let shop = Shop { stock: rng.u64(1..6), check_after, max_pending, in_memory: usize::MAX };
+    (shop, orders, payments)
 }

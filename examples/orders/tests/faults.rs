@@ -143,12 +143,41 @@ fn damaged_records_are_skipped() {
     damage(&directory, "ended", 9);
     let server = Server::start(directory.path(), &HOUR);
     assert_eq!(server.metric("orders_pending"), 7.0);
+    assert_eq!(server.get("/orders/3").status, 500);
+    assert_eq!(server.post("/orders", &order(3, "nut")).statuses(), ["invalid"]);
+    assert_eq!(server.post("/payments", &payment("c", 3, 1)).statuses(), ["late"]);
     let again = server.post("/orders", &[order(1, "nut"), order(9, "nut"), order(10, "nut")].concat());
     assert_eq!(again.statuses(), ["duplicate", "invalid", "placed"]);
     assert!(again.text().contains("record of this order that has ended is damaged"), "{}", again.text());
     assert_eq!(server.post("/payments", &payment("b", 9, 1)).statuses(), ["late"]);
     assert_eq!(server.get("/orders/9").status, 500);
     assert_eq!(server.metric("orders_recoveries_total"), 1.0, "the store was not opened again");
+}
+
+/// A store of an earlier version has no index of the orders, and no units reserved.
+#[test]
+fn a_store_of_an_earlier_version_is_indexed() {
+    let directory = Directory::new("earlier");
+    let server = Server::start(directory.path(), &HOUR);
+    let orders = (1..=9).map(|id| order(id, "nut")).collect::<String>();
+    assert_eq!(server.post("/orders", &orders).statuses(), vec!["placed"; 9]);
+    assert_eq!(server.post("/payments", &payment("a", 9, 1999)).statuses(), ["counted"]);
+    server.kill();
+    let file = directory.path().join("orders.redb");
+    let database = redb::Database::open(file).expect("a store");
+    let transaction = database.begin_write().expect("a transaction");
+    for table in ["checks", "reserved"] {
+        let table = redb::TableDefinition::<&[u8], &[u8]>::new(table);
+        assert!(transaction.delete_table(table).expect("it is deleted"));
+    }
+    transaction.commit().expect("a commit");
+    drop(database);
+    let server = Server::start(directory.path(), &["--in-memory", "2"]);
+    assert_eq!(server.post("/orders", &orders).statuses(), vec!["duplicate"; 9]);
+    assert_eq!(server.get("/stock/nut").json()["reserved"], 16);
+    assert_eq!(server.get("/orders/8").json()["state"], "pending");
+    assert_eq!(server.post("/payments", &payment("b", 8, 1999)).statuses(), ["counted"]);
+    assert_eq!(server.get("/stock/nut").json()["reserved"], 14);
 }
 
 /// A wall clock that is an hour slow after the restart: no check is early, and times go on.

@@ -10,7 +10,6 @@
 
 mod support;
 
-use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
 use serde_json::Value;
-use support::{Answer, Client, Directory, PROGRAM, Server, until};
+use support::{Answer, Client, Directory, PROGRAM, Server, options, until};
 
 const CHECK_AFTER: u64 = 700;
 const STOCK: u64 = 1_000;
@@ -32,20 +31,11 @@ const BATCH: u64 = 40;
 const CLIENTS: usize = 4;
 
 fn main() {
-    let mut options = HashMap::from([("--kills", 10), ("--seconds", u64::MAX), ("--seed", 1)]);
-    let args = std::env::args().skip(1).collect::<Vec<_>>();
-    for pair in args.chunks(2) {
-        // Test runners pass options of their own, which mean nothing here.
-        if let (Some(option), Some(Ok(value))) =
-            (options.get_mut(pair[0].as_str()), pair.get(1).map(|v| v.parse()))
-        {
-            *option = value;
-        }
-    }
+    let [kills, seconds, seed] = options([("--kills", 10), ("--seconds", u64::MAX), ("--seed", 1)]);
     let begin = Instant::now();
     let scene = Arc::new(Scene::default());
     let directory = Directory::new("kills");
-    let audited = torment(&scene, &directory, options["--kills"], options["--seconds"], options["--seed"]);
+    let audited = torment(&scene, &directory, kills, seconds, seed);
     let took = begin.elapsed().as_secs();
     println!("{} kills in {took} s\n{audited}", scene.kills.load(Ordering::SeqCst));
 }
@@ -60,10 +50,6 @@ struct Scene {
     closing: AtomicBool,
     /// All outcomes are there.
     over: AtomicBool,
-}
-
-fn args() -> [String; 4] {
-    ["--check-after".to_owned(), format!("{CHECK_AFTER}ms"), "--stock".to_owned(), STOCK.to_string()]
 }
 
 fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, seed: u64) -> String {
@@ -100,8 +86,10 @@ fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, 
 }
 
 fn start(scene: &Scene, directory: &Directory) -> Server {
-    let args = args();
-    let args = args.iter().map(String::as_str).collect::<Vec<_>>();
+    // With so few in memory, every order crosses the horizon. Every other server has all in memory.
+    let in_memory = if scene.kills.load(Ordering::SeqCst).is_multiple_of(2) { "50" } else { "1000000" };
+    let [check_after, stock] = [format!("{CHECK_AFTER}ms"), STOCK.to_string()];
+    let args = ["--check-after", &check_after, "--stock", &stock, "--in-memory", in_memory];
     let server = Server::launch(Command::new(PROGRAM), &directory.path().join("data"), &args);
     *scene.address.lock().expect("no panic") = Some(server.address);
     server

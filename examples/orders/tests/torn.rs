@@ -1,7 +1,7 @@
 //! A last commit that a crash tears: the storage under the store records every write, and a crash
 //! keeps what was synced, and of the later writes any part.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -114,8 +114,9 @@ fn changes(ended: std::ops::Range<u64>, placed: std::ops::Range<u64>) -> Changes
     changes
 }
 
+/// The orders that are pending, and the units reserved.
 #[derive(Default)]
-struct Seen(HashSet<u64>);
+struct Seen(HashSet<u64>, HashMap<String, u64>);
 
 impl Recovery for Seen {
     fn open(&mut self, order: Open) {
@@ -123,6 +124,23 @@ impl Recovery for Seen {
     }
 
     fn sold(&mut self, _: String, _: u64) {}
+
+    fn reserved(&mut self, item: String, units: u64) {
+        self.1.insert(item, units);
+    }
+}
+
+impl Seen {
+    /// Reads what is pending, in parts.
+    fn pending(&mut self, store: &Disk) {
+        let mut next = Some(0);
+        while let Some(first) = next {
+            let part = store.pending(first..u128::MAX, 7).expect("what is left can be read");
+            assert!(part.damaged.is_empty() && part.orders.is_sorted_by_key(Open::key));
+            next = part.next;
+            part.orders.into_iter().for_each(|order| self.open(order));
+        }
+    }
 }
 
 /// A store with forty orders, one of them ended, and the steps of a commit that ends thirty more and
@@ -146,10 +164,19 @@ fn reopen(bytes: Vec<u8>, what: &dyn Fn() -> String) -> bool {
     let store = Disk::on(tape.clone()).unwrap_or_else(|error| panic!("{error}: {}", what()));
     let mut seen = Seen::default();
     let resume = store.recover(&mut seen).expect("what is left can be read");
+    seen.pending(&store);
     let there = resume.last_seq == 31;
     let (pending, seq, now) = if there { (32..71, 31, 41) } else { (2..41, 1, 41) };
     assert_eq!((resume.last_seq, resume.now), (seq, now), "{}", what());
-    assert_eq!(seen.0, pending.collect(), "{}", what());
+    assert_eq!(seen.0, pending.clone().collect(), "{}", what());
+    let mut reserved = HashMap::new();
+    for id in 1..100 {
+        let found = store.open(id).expect("a look-up");
+        assert_eq!(found, pending.contains(&id).then(|| order(id)), "order {id}: {}", what());
+        let units = found.map(|order| (order.item, u64::from(order.quantity)));
+        units.into_iter().for_each(|(item, units)| *reserved.entry(item).or_default() += units);
+    }
+    assert_eq!((resume.pending, seen.1), (seen.0.len(), reserved), "{}", what());
     for id in 1..32 {
         let ended = store.ended(id).expect("a look-up").is_some();
         let paid = store.payment(&format!("p-{id}")).expect("a look-up").is_some();

@@ -212,7 +212,8 @@ impl Salvage {
         self.say("lost payments, counted and not known any more", payments);
         let (input, pending) = (self.position.input, self.open.len());
         let _ = write!(self.said, "\n  it goes on after message {input} with {pending} pending orders");
-        let resume = Resume { now: self.position.millis().saturating_sub(1), last_seq: self.last_seq };
+        let resume =
+            Resume { now: self.position.millis().saturating_sub(1), last_seq: self.last_seq, pending: 0 };
         let (open, sold) = (self.open.into_values().collect(), self.sold.into_iter().collect());
         let restored = Restored { open, sold, resume };
         let memory = Memory::new(restored, settings.remember_ms, settings.check_after_ms);

@@ -10,7 +10,7 @@ use super::partition::{MAX_LINES, Partition};
 use super::reader::Input;
 use super::{client, keeper, owner, snapshot};
 
-const SHOP: Shop = Shop { stock: 5, check_after: 100, max_pending: usize::MAX };
+const SHOP: Shop = Shop { stock: 5, check_after: 100, max_pending: usize::MAX, in_memory: usize::MAX };
 const REMEMBER: u64 = 200;
 const HOME: (u32, u32) = (0, 2);
 /// Bytes of a result, as if the broker took no more.

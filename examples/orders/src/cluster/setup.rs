@@ -40,7 +40,8 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn shop(&self) -> Shop {
-        Shop { stock: self.stock, check_after: self.check_after_ms, max_pending: usize::MAX }
+        let (max_pending, in_memory) = (usize::MAX, usize::MAX);
+        Shop { stock: self.stock, check_after: self.check_after_ms, max_pending, in_memory }
     }
 
     /// As a user writes them.

@@ -76,7 +76,7 @@ fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory
         restored.sold.push((take_name(rest)?.to_owned(), units));
     }
     // All checks that were due before the present ms have been made, or are due at once.
-    restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq };
+    restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq, pending: 0 };
     let memory = Memory::new(restored, remember, shop.check_after);
     for _ in 0..take::<1>(rest)?[0] {
         let [at, order_id, check_at, content] = take(rest)?;
@@ -164,7 +164,7 @@ mod tests {
     use super::super::reader::Input;
     use super::*;
 
-    const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX };
+    const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX, in_memory: usize::MAX };
     const REMEMBER: u64 = 1_000;
     const MS: u64 = 1_000_000;
 

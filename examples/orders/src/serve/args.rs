@@ -38,8 +38,12 @@ pub(crate) struct Args {
     pub(crate) token: token::Args,
 
     /// Largest number of orders that wait for their check; more are refused with 503
-    #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "nats")]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, conflicts_with = "nats")]
     pub(crate) max_pending: usize,
+
+    /// How many of them are in memory, about: those with the nearest checks. The others are on disk alone
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "nats")]
+    pub(crate) in_memory: usize,
 
     #[command(flatten)]
     pub(crate) limits: Limits,

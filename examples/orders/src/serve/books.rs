@@ -4,23 +4,30 @@
 //! commit fails, these books are ahead of the store: the writer drops them, opens the store again
 //! and makes new ones from it. So there is one way to recover, the same as after a crash.
 //!
-//! An order is in `open` from its acceptance to its end, and has one timer. The end takes it out,
-//! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
-//! that the store has as pending, and no others.
+//! Every pending order is in the store, and the nearest ones are in memory (`books/horizon.rs`), where each
+//! has one timer. An end takes the order out, and until the store has the end, [`Fresh`] knows it. The
+//! writer is one thread. So nothing is decided twice.
 
 mod checks;
 mod fresh;
+mod horizon;
+mod items;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::mem;
 
-use order_reconciliation::rules::{self, Item, Terms, Verdict};
+use order_reconciliation::rules::{self, Terms, Verdict};
 use shardwheel::Key;
 
-use crate::store::{Changes, EndState, Ended, Known, Open, Payment, Recovery, Store, StoreError, content};
+use crate::store::{
+    Changes, EndState, Ended, Known, Open, Payment, Recovery, Resume, Store, StoreError, content, open_key,
+};
 
 use checks::Checks;
 use fresh::Fresh;
+use horizon::Horizon;
+use items::Items;
 
 use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
 
@@ -33,6 +40,8 @@ pub(crate) struct Shop {
     pub(crate) check_after: u64,
     /// The largest number of pending orders.
     pub(crate) max_pending: usize,
+    /// How many of them are in memory, about.
+    pub(crate) in_memory: usize,
 }
 
 /// A request asks for more pending orders than there is room for. None of them is placed.
@@ -47,13 +56,13 @@ pub(crate) struct Stock {
     pub(crate) sold: u64,
 }
 
-/// A pending order.
+/// A pending order in memory.
 struct Pending {
     item: u32,
     terms: Terms,
     placed_at: u64,
     /// Its check in the wheel.
-    check: Option<Key>,
+    check: Key,
 }
 
 /// A check that was made, and how late it was in whole ms.
@@ -66,11 +75,13 @@ pub(crate) struct Checked {
 
 pub(crate) struct Books {
     shop: Shop,
+    /// The number of pending orders, in memory or not, with those whose records are damaged.
+    pending: usize,
+    /// Those in memory.
     open: HashMap<u64, Pending>,
-    /// The number of an item in `items`.
-    item_numbers: HashMap<String, u32>,
-    items: Vec<(String, Item)>,
+    horizon: Horizon,
     checks: Checks,
+    items: Items,
     last_seq: u64,
     /// What ended and what was paid since the last commit; the rest is collected for the commit.
     changes: Changes,
@@ -82,27 +93,23 @@ impl Books {
     /// Reads what is pending and what is sold. `now` is the time of the restart, by the wall clock;
     /// the books' time does not begin before the last commit.
     pub(crate) fn recover(shop: Shop, store: &dyn Store, now: u64) -> Result<Self, StoreError> {
-        let mut recovered = Recovered::default();
+        let mut recovered = Recovered { open: Vec::new(), items: Items::new(shop.stock) };
         let resume = store.recover(&mut recovered)?;
-        let mut books = Self::new(shop, now.max(resume.now), resume.last_seq);
-        for (item, units) in recovered.sold {
-            let number = books.item(&item);
-            books.items[number as usize].1.sold = units;
-        }
-        for order in recovered.open {
-            books.reopen(order);
-        }
+        let mut books = Self::new(shop, now.max(resume.now), resume, recovered.items);
+        recovered.open.iter().for_each(|order| books.reopen(order));
+        books.read_on(store)?;
         Ok(books)
     }
 
-    fn new(shop: Shop, began: u64, last_seq: u64) -> Self {
+    fn new(shop: Shop, began: u64, resume: Resume, items: Items) -> Self {
         Self {
             shop,
+            pending: resume.pending,
             open: HashMap::new(),
-            item_numbers: HashMap::new(),
-            items: Vec::new(),
+            horizon: Horizon::new(resume, began, shop.in_memory),
             checks: Checks::new(began),
-            last_seq,
+            items,
+            last_seq: resume.last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
         }
@@ -114,32 +121,55 @@ impl Books {
     }
 
     pub(crate) fn pending(&self) -> usize {
-        self.open.len()
+        self.pending - self.horizon.damaged()
     }
 
-    /// Enters an order that was pending in the store. It keeps its reservation even if the shop was
-    /// started with less stock.
-    fn reopen(&mut self, order: Open) {
-        let item = self.item(&order.item);
-        self.items[item as usize].1.reserved += u64::from(order.quantity);
+    /// Enters an order that was pending. It keeps its reservation even if the shop was started with less
+    /// stock.
+    fn reopen(&mut self, order: &Open) {
+        self.pending += 1;
+        self.items.named(&order.item).reserved += u64::from(order.quantity);
+        self.hold(order);
+    }
+
+    /// Takes an order of the store into the memory.
+    fn hold(&mut self, order: &Open) {
+        let item = self.items.number(&order.item);
         let mut terms = Terms::new(order.quantity, order.amount, order.check_at);
         terms.paid = order.paid;
         self.insert(order.order_id, item, terms, order.placed_at);
     }
 
+    /// Whether there is room in memory for orders after the horizon.
+    pub(crate) fn has_room(&self) -> bool {
+        self.horizon.has_room(self.open.len())
+    }
+
+    /// Takes the next orders after the horizon into the memory.
+    pub(crate) fn read_on(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        for order in self.horizon.read_on(store)? {
+            let ended = self.fresh.end_of(order.order_id).is_some();
+            // What is in memory may be newer.
+            if !ended && !self.open.contains_key(&order.order_id) {
+                self.hold(&order);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets orders go that are not before the horizon and are in the store as they are.
+    fn let_go(&mut self, committed: Vec<u64>) {
+        for order_id in committed {
+            let Entry::Occupied(pending) = self.open.entry(order_id) else { continue };
+            if !self.horizon.is_before(open_key(pending.get().terms.due, order_id)) {
+                self.checks.cancel(pending.remove().check);
+            }
+        }
+    }
+
     fn insert(&mut self, order_id: u64, item: u32, terms: Terms, placed_at: u64) {
         let check = self.checks.enter(order_id, terms.due);
         self.open.insert(order_id, Pending { item, terms, placed_at, check });
-    }
-
-    fn item(&mut self, name: &str) -> u32 {
-        if let Some(&number) = self.item_numbers.get(name) {
-            return number;
-        }
-        let number = self.items.len() as u32;
-        self.items.push((name.to_owned(), Item { stock: self.shop.stock, ..Item::default() }));
-        self.item_numbers.insert(name.to_owned(), number);
-        number
     }
 
     /// Places the orders of one request, all or none. The caller makes the checks that were due before
@@ -159,7 +189,7 @@ impl Books {
             });
         }
         let unknown = known.iter().filter(|known| **known == Ok(None)).count();
-        if unknown > 0 && self.open.len() + unknown > self.shop.max_pending {
+        if unknown > 0 && self.pending() + unknown > self.shop.max_pending {
             return Ok(Err(Full));
         }
         let mut known = known.into_iter();
@@ -181,7 +211,7 @@ impl Books {
 
     fn known_pending(&self, order_id: u64) -> Option<Known> {
         let Pending { item, terms, .. } = self.open.get(&order_id)?;
-        let content = content(&self.items[*item as usize].0, terms.quantity, terms.amount);
+        let content = content(self.items.name(*item), terms.quantity, terms.amount);
         Some(Known { check_at: terms.due, content })
     }
 
@@ -193,27 +223,20 @@ impl Books {
             let answer = if same { OrderAnswer::Duplicate { check_at } } else { OrderAnswer::Conflict };
             return Answer::Order { order_id, answer };
         }
-        let Some(number) = self.reserve(item, quantity) else {
+        let Some(number) = self.items.reserve(item, quantity) else {
             return Answer::Order { order_id, answer: OrderAnswer::SoldOut };
         };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
+        self.pending += 1;
         self.fresh.changed(order_id);
+        self.horizon.placed(open_key(check_at, order_id), self.open.len());
         Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
-    }
-
-    /// Reserves units of an item. An item of which nothing was ever sold takes no memory.
-    fn reserve(&mut self, item: &str, quantity: u32) -> Option<u32> {
-        if u64::from(quantity) > self.shop.stock && !self.item_numbers.contains_key(item) {
-            return None;
-        }
-        let number = self.item(item);
-        self.items[number as usize].1.reserve(quantity).then_some(number)
     }
 
     fn record(&self, order_id: u64, pending: &Pending) -> Open {
         let &Pending { item, terms: Terms { quantity, amount, due, paid }, placed_at, .. } = pending;
-        let item = self.items[item as usize].0.clone();
+        let item = self.items.name(item).to_owned();
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
@@ -246,6 +269,9 @@ impl Books {
             let same = before == new.content();
             return Ok(if same { PaymentAnswer::Duplicate } else { PaymentAnswer::Conflict });
         }
+        if !self.open.contains_key(order_id) {
+            self.fetch(store, order, now)?;
+        }
         let Some(pending) = self.open.get_mut(order_id) else {
             let known = match self.known(store, *order_id) {
                 // Its record is there.
@@ -268,6 +294,21 @@ impl Books {
         Ok(PaymentAnswer::Counted)
     }
 
+    /// Takes an order into the memory that is in the store alone, if it can still be paid.
+    fn fetch(&mut self, store: &dyn Store, order_id: u64, now: u64) -> Result<(), StoreError> {
+        if self.fresh.end_of(order_id).is_some() {
+            return Ok(());
+        }
+        match store.open(order_id) {
+            // It is fresh from now on, for it is either paid in part or ends.
+            Ok(Some(order)) if order.check_at >= now => self.hold(&order),
+            // Opening the store again does not mend a damaged record.
+            Ok(_) | Err(StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// The content of a payment that was counted.
     fn known_payment(&self, store: &dyn Store, payment_id: &str) -> Result<Option<u64>, StoreError> {
         let fresh = self.fresh.payment(payment_id);
@@ -277,9 +318,10 @@ impl Books {
     /// Takes an order out of the books. This is the only place that does.
     fn end(&mut self, order_id: u64, state: EndState, now: u64) {
         let Some(pending) = self.open.remove(&order_id) else { return };
+        self.pending -= 1;
         // After a check there is nothing to cancel.
         self.checks.cancel(pending.check);
-        let item = &mut self.items[pending.item as usize].1;
+        let item = self.items.at(pending.item);
         if state == EndState::Released {
             item.take_back(pending.terms.quantity);
         } else {
@@ -294,28 +336,50 @@ impl Books {
 
     /// Makes checks that fell due since these books began and before `now`, `limit` at most, and passes
     /// each to `done`. True if there may be more.
-    pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
-        let due = self.checks.due(now, limit);
-        due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
-        due.len() == limit
+    pub(crate) fn check(
+        &mut self,
+        store: &dyn Store,
+        now: u64,
+        limit: usize,
+        mut done: impl FnMut(Checked),
+    ) -> Result<bool, StoreError> {
+        let mut made = 0;
+        loop {
+            let due = self.checks.due(now, limit - made);
+            made += due.len();
+            due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(&mut done);
+            if made == limit || self.horizon.check_at().is_none_or(|at| at >= now) {
+                return Ok(made == limit);
+            }
+            self.read_on(store)?;
+        }
     }
 
     /// Makes checks that were overdue when these books began, `limit` at most, and passes each to `done`.
-    pub(crate) fn catch_up(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) {
-        let overdue = self.checks.overdue(limit);
-        overdue.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
+    pub(crate) fn catch_up(
+        &mut self,
+        store: &dyn Store,
+        now: u64,
+        limit: usize,
+        done: impl FnMut(Checked),
+    ) -> Result<(), StoreError> {
+        let overdue = self.horizon.overdue(store, limit)?;
+        let decide = |order: Open| {
+            self.hold(&order);
+            self.decide(order.order_id, now)
+        };
+        overdue.into_iter().filter_map(decide).for_each(done);
+        Ok(())
     }
 
-    /// Whether there are checks for [`catch_up`](Self::catch_up).
+    /// Whether there may be checks for [`catch_up`](Self::catch_up).
     pub(crate) fn is_behind(&self) -> bool {
-        self.checks.is_overdue()
+        self.horizon.is_behind()
     }
 
-    /// Takes out the orders whose checks were due before `now`, overdue or not. The caller decides each.
+    /// Takes out the orders in memory whose checks were due before `now`. The caller decides each.
     pub(crate) fn due(&mut self, now: u64) -> Vec<u64> {
-        let mut due = self.checks.overdue(usize::MAX);
-        due.extend(self.checks.due(now, usize::MAX));
-        due
+        self.checks.due(now, usize::MAX)
     }
 
     /// Checks an order that was taken out.
@@ -329,49 +393,42 @@ impl Books {
         Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began() })
     }
 
-    /// When a pending order is checked.
+    /// When an order in memory is checked.
     pub(crate) fn check_at(&self, order_id: u64) -> Option<u64> {
         self.open.get(&order_id).map(|pending| pending.terms.due)
     }
 
-    /// When the next check is due, or a little earlier, in ms.
+    /// When [`check`](Self::check) has something to do next, or a little earlier, in ms.
     pub(crate) fn next_check(&self) -> Option<u64> {
-        if self.is_behind() { Some(self.began()) } else { self.next_due() }
-    }
-
-    /// The same without those that are overdue.
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        self.checks.next()
+        self.checks.next().into_iter().chain(self.horizon.check_at()).min()
     }
 
     /// What has changed since the last call. The caller commits it, or drops these books; what the
     /// last call returned must be committed by now.
     pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
-        let (open, items) = self.fresh.take();
+        let committed = self.fresh.take();
+        self.let_go(committed);
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
-        changes.open.extend(open.into_iter().filter_map(|order_id| self.order(order_id)));
-        let items = items.into_iter().map(|number| &self.items[number as usize]);
-        changes.sold.extend(items.map(|(name, item)| (name.clone(), item.sold)));
+        let (open, items) = self.fresh.taken();
+        changes.open.extend(open.iter().filter_map(|&order_id| self.order(order_id)));
+        changes.sold.extend(items.iter().map(|&number| self.items.sold(number)));
         changes
     }
 
     pub(crate) fn stock(&self, name: &str) -> Stock {
-        let item = self.item_numbers.get(name).map(|&number| self.items[number as usize].1);
-        let Item { stock, reserved, sold, .. } =
-            item.unwrap_or(Item { stock: self.shop.stock, ..Item::default() });
-        Stock { stock, reserved, sold }
+        self.items.stock(name)
     }
 
+    /// A pending order in memory.
     pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
     }
 
-    /// Passes on what a recovery needs: the counterpart of [`recover`](Self::recover).
+    /// Passes on what a recovery needs, if all is in memory: the counterpart of [`recover`](Self::recover).
     pub(crate) fn tell(&self, into: &mut dyn Recovery) {
         self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
-        let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
-        sold.for_each(|(name, item)| into.sold(name.clone(), item.sold));
+        self.items.all_sold().for_each(|(name, units)| into.sold(name, units));
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
@@ -379,10 +436,9 @@ impl Books {
     }
 }
 
-#[derive(Default)]
 struct Recovered {
     open: Vec<Open>,
-    sold: Vec<(String, u64)>,
+    items: Items,
 }
 
 impl Recovery for Recovered {
@@ -391,7 +447,11 @@ impl Recovery for Recovered {
     }
 
     fn sold(&mut self, item: String, units: u64) {
-        self.sold.push((item, units));
+        self.items.named(&item).sold = units;
+    }
+
+    fn reserved(&mut self, item: String, units: u64) {
+        self.items.named(&item).reserved = units;
     }
 }
 

@@ -241,12 +241,17 @@ fn ask(context: &Context, message: Message) -> Result<(), Refusal> {
     context.messages.try_send(message).map_err(|_| Refusal::Full)
 }
 
-/// The writer is asked first: an order goes from its books to the store, and not back.
+/// The writer is asked first: what it has decided is in the store when it answers. Then an order goes from
+/// the pending ones to those that have ended, and not back.
 async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
     let order_id = id.parse().map_err(|_| Refusal::NotFound)?;
     let (reply, pending) = oneshot::channel();
     ask(context, Message::Order { order_id, reply })?;
-    if let Some(order) = pending.await.map_err(|_| Refusal::Unknown)? {
+    let mut pending = pending.await.map_err(|_| Refusal::Unknown)?;
+    if pending.is_none() {
+        pending = read(context, move |store| store.open(order_id)).await?;
+    }
+    if let Some(order) = pending {
         return Ok(answer(StatusCode::OK, JSON, lines::order(&order, None)));
     }
     let ended = read(context, move |store| store.ended(order_id)).await?.ok_or(Refusal::NotFound)?;

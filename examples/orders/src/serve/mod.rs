@@ -15,19 +15,19 @@
 //!
 //! | kept | as |
 //! |---|---|
-//! | a pending order, with what is paid so far | a record, until the order ends |
+//! | a pending order, with what is paid so far | a record, until the order ends; sorted by the time of the check |
 //! | an order that has ended, its outcome | a record each, for ever |
 //! | a payment that was counted | its id, for ever; a repetition is a duplicate |
 //! | units sold of an item | a number for each item |
-//! | units reserved of an item | not kept: the sum over the pending orders |
-//! | the wheel | not kept: one timer for each pending order |
+//! | units reserved of an item | a number for each item, the sum over the pending orders |
+//! | the wheel | not kept: one timer for each pending order in memory |
 //! | the shop's time | a number with each commit |
 //!
 //! # A crash at any instant
 //!
-//! `writer.rs` has the table. A restart reads the store, whose last group is whole or absent, and
-//! rebuilds reservations and wheel from the pending orders. Checks that fell due meanwhile have half of
-//! each group until all are made, so that those that fall due now do not wait for them;
+//! `writer.rs` has the table. A restart reads the items from the store, whose last group is whole or absent,
+//! and the nearest pending orders part by part, while it answers. Checks that fell due meanwhile have half
+//! of each group until all are made, so that those that fall due now do not wait for them;
 //! `orders_checks_missed_total` counts them.
 //!
 //! Nothing acknowledged is lost, because answers follow the sync. Nothing is decided twice: an order
@@ -45,7 +45,7 @@
 //! | `order_reconciliation::rules`, `../store/` | what decides an order; what survives |
 //! | `lines.rs` | lines in, lines out |
 //! | `clock.rs` | a time that never goes back, also over a restart |
-//! | `books.rs`, `books/` | the decisions, in memory; the timers; what a commit changes |
+//! | `books.rs`, `books/` | the decisions; which pending orders are in memory; the timers; what a commit changes |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
 //! | `places.rs` | connections: their number, their time limits |
@@ -168,6 +168,7 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         stock: args.stock,
         check_after: args.check_after.as_millis() as u64,
         max_pending: args.max_pending,
+        in_memory: args.in_memory,
     };
     // A connection has one request at a time, so the queue has room for all.
     let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections + places::KEPT);

@@ -47,10 +47,23 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What a handler asks of the writer. A dropped `reply` means that the store failed: the request may
 /// be durable or not.
 pub(crate) enum Message {
-    Orders { lines: Vec<Result<NewOrder, Fault>>, reply: oneshot::Sender<Result<Vec<Answer>, Full>> },
-    Payments { lines: Vec<Result<NewPayment, Fault>>, reply: oneshot::Sender<Result<Vec<Answer>, Full>> },
-    Order { order_id: u64, reply: oneshot::Sender<Option<Open>> },
-    Stock { item: String, reply: oneshot::Sender<Stock> },
+    Orders {
+        lines: Vec<Result<NewOrder, Fault>>,
+        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+    },
+    Payments {
+        lines: Vec<Result<NewPayment, Fault>>,
+        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+    },
+    /// Asks for a pending order, if it is in memory.
+    Order {
+        order_id: u64,
+        reply: oneshot::Sender<Option<Open>>,
+    },
+    Stock {
+        item: String,
+        reply: oneshot::Sender<Stock>,
+    },
     Stop,
 }
 
@@ -231,7 +244,10 @@ impl Writer {
                 Event::End => stopping = true,
             }
             if !stopping {
-                self.check(self.clock.now());
+                self.check(self.clock.now())?;
+                if self.books.has_room() {
+                    self.books.read_on(&*self.store)?;
+                }
             }
             if !self.committing {
                 self.hand_over(groups);
@@ -260,12 +276,13 @@ impl Writer {
         let check = match self.group.room(is_behind) {
             0 => None,
             _ if self.more => Some(Duration::ZERO),
-            _ => self.books.next_due().map(|at| self.clock.until(at)),
+            _ => self.books.next_check().map(|at| self.clock.until(at)),
         };
         let catch_up = (is_behind && self.group.caught_up < CATCH_UP).then_some(Duration::ZERO);
+        let read_on = self.books.has_room().then_some(Duration::ZERO);
         let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
         let heartbeat = (self.books.pending() > 0 && !self.committing).then_some(heartbeat);
-        check.into_iter().chain(catch_up).chain(heartbeat).min()
+        check.into_iter().chain(catch_up).chain(read_on).chain(heartbeat).min()
     }
 
     /// Decides a message, and others that have come in. Returns whether the writer shall stop.
@@ -285,7 +302,7 @@ impl Writer {
         Ok(Some(match message {
             Message::Orders { lines, reply } => {
                 // As the rules say. What the group has no room for is made later, if checks were missed.
-                self.check(now);
+                self.check(now)?;
                 Reply::Lines(reply, self.books.place(&*self.store, &lines, now)?)
             }
             Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines, now)?)),
@@ -301,13 +318,14 @@ impl Writer {
 
     /// Decides the checks that were due before `now`, as far as the group has room: those that fell due
     /// in this run, and by turns those that were overdue at its start.
-    fn check(&mut self, now: u64) {
+    fn check(&mut self, now: u64) -> Result<(), StoreError> {
         let room = self.group.room(self.books.is_behind());
         let Group { checked, caught_up, .. } = &mut self.group;
-        self.more = self.books.check(now, room, |check| checked.push(check));
+        self.more = self.books.check(&*self.store, now, room, |check| checked.push(check))?;
         let before = checked.len();
-        self.books.catch_up(now, CATCH_UP - *caught_up, |check| checked.push(check));
+        self.books.catch_up(&*self.store, now, CATCH_UP - *caught_up, |check| checked.push(check))?;
         *caught_up += checked.len() - before;
+        Ok(())
     }
 
     /// Hands what is decided to the committer, if there is anything.

@@ -5,31 +5,39 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `open` | time of the check, order | the pending order |
+//! | `checks` | order | time of the check, of a pending order |
+//! | `reserved` | item | units, the sum over the pending orders |
 //! | `ended` | order | the order and its end |
 //! | `outcomes` | number | order, state, time |
 //! | `payments` | payment | order, amount |
 //! | `sold` | item | units |
 //! | `meta` | `now` | time of the last commit |
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
     Builder, CommitError, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
+    ReadableTableMetadata, StorageBackend, StorageError, TableDefinition, TableError, TransactionError,
+    WriteTransaction,
 };
 
 use super::{
-    Changes, DIGEST, Ended, History, Known, Open, Outcome, Recovery, Resume, Store, StoreError, digest,
+    Changes, DIGEST, Ended, History, Known, Open, Outcome, Part, Recovery, Resume, Store, StoreError, digest,
+    open_key,
 };
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;
 
 const OPEN: Table = Table::new("open");
+const CHECKS: Table = Table::new("checks");
+const RESERVED: Table = Table::new("reserved");
 const ENDED: Table = Table::new("ended");
 const OUTCOMES: Table = Table::new("outcomes");
 const PAYMENTS: Table = Table::new("payments");
@@ -58,6 +66,8 @@ pub struct Disk {
 
 /// The tables as the last commit left them. A reader of them sees nothing that is not durable.
 struct Views {
+    open: ReadOnlyTable<Bytes, Bytes>,
+    checks: ReadOnlyTable<Bytes, Bytes>,
     ended: ReadOnlyTable<Bytes, Bytes>,
     payments: ReadOnlyTable<Bytes, Bytes>,
     outcomes: ReadOnlyTable<Bytes, Bytes>,
@@ -121,12 +131,13 @@ impl Disk {
     }
 
     fn with(database: Database) -> Result<Self, StoreError> {
-        let missing = database.begin_read()?.open_table(META).is_err();
+        let missing = database.begin_read()?.open_table(CHECKS).is_err();
         if missing {
             let transaction = begin(&database)?;
-            for table in [OPEN, ENDED, OUTCOMES, PAYMENTS, SOLD, META] {
+            for table in [OPEN, CHECKS, RESERVED, ENDED, OUTCOMES, PAYMENTS, SOLD, META] {
                 transaction.open_table(table)?;
             }
+            index(&transaction)?;
             transaction.commit()?;
         }
         Ok(Self { views: RwLock::new(Views::of(&database)?), database })
@@ -183,6 +194,8 @@ impl Views {
     fn of(database: &Database) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
         Ok(Self {
+            open: transaction.open_table(OPEN)?,
+            checks: transaction.open_table(CHECKS)?,
             ended: transaction.open_table(ENDED)?,
             payments: transaction.open_table(PAYMENTS)?,
             outcomes: transaction.open_table(OUTCOMES)?,
@@ -190,17 +203,72 @@ impl Views {
     }
 }
 
+/// Fills the tables of an earlier version's store that follow from the pending orders.
+fn index(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let (open, mut checks) = (transaction.open_table(OPEN)?, transaction.open_table(CHECKS)?);
+    let mut reserved = Reserved::default();
+    for entry in open.iter()? {
+        let (key, value) = entry?;
+        let parts = key.value().split_at_checked(size_of::<u64>());
+        let (check_at, order_id) = parts.ok_or(StoreError::Damaged { what: "key" })?;
+        checks.insert(order_id, check_at)?;
+        // A damaged record is reported when its turn comes.
+        if let Ok(order) = Open::decode(value.value()) {
+            reserved.add(&order, 1);
+        }
+    }
+    reserved.put(transaction)
+}
+
+/// By how much the units reserved of items change.
+#[derive(Default)]
+struct Reserved(HashMap<String, i64>);
+
+impl Reserved {
+    fn add(&mut self, order: &Open, sign: i64) {
+        let units = sign * i64::from(order.quantity);
+        match self.0.get_mut(&order.item) {
+            Some(sum) => *sum += units,
+            None => drop(self.0.insert(order.item.clone(), units)),
+        }
+    }
+
+    fn put(self, transaction: &WriteTransaction) -> Result<(), StoreError> {
+        let mut reserved = transaction.open_table(RESERVED)?;
+        for (item, change) in self.0.into_iter().filter(|&(_, change)| change != 0) {
+            let before =
+                reserved.get(item.as_bytes())?.map_or(Ok(0), |units| number(units.value(), "item"))?;
+            match before.saturating_add_signed(change) {
+                0 => drop(reserved.remove(item.as_bytes())?),
+                units => drop(reserved.insert(item.as_bytes(), &units.to_be_bytes()[..])?),
+            }
+        }
+        Ok(())
+    }
+}
+
 fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreError> {
-    let mut open = transaction.open_table(OPEN)?;
+    let (mut open, mut checks) = (transaction.open_table(OPEN)?, transaction.open_table(CHECKS)?);
+    let mut reserved = Reserved::default();
     for order in &changes.open {
-        open.insert(&order.key()[..], &order.encode()[..])?;
+        // One that is there was paid in part.
+        if open.insert(&order.key().to_be_bytes()[..], &order.encode()[..])?.is_none() {
+            checks.insert(&order.order_id.to_be_bytes()[..], &order.check_at.to_be_bytes()[..])?;
+            reserved.add(order, 1);
+        }
     }
     let (mut ended, mut outcomes) = (transaction.open_table(ENDED)?, transaction.open_table(OUTCOMES)?);
     for end in &changes.ended {
-        open.remove(&end.order.key()[..])?;
-        ended.insert(&end.order.order_id.to_be_bytes()[..], &end.encode()[..])?;
+        let order_id = end.order.order_id.to_be_bytes();
+        // One that is not there was placed by the same commit.
+        if open.remove(&end.order.key().to_be_bytes()[..])?.is_some() {
+            checks.remove(&order_id[..])?;
+            reserved.add(&end.order, -1);
+        }
+        ended.insert(&order_id[..], &end.encode()[..])?;
         outcomes.insert(&end.seq.to_be_bytes()[..], &end.outcome().encode()[..])?;
     }
+    reserved.put(transaction)?;
     let mut payments = transaction.open_table(PAYMENTS)?;
     for payment in &changes.payments {
         payments.insert(payment.payment_id.as_bytes(), &payment.encode()[..])?;
@@ -216,27 +284,14 @@ fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreErr
 impl Store for Disk {
     fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
         let transaction = self.database.begin_read()?;
-        for entry in transaction.open_table(OPEN)?.iter()? {
-            let (key, value) = entry?;
-            match Open::decode(value.value()) {
-                Ok(order) => into.open(order),
-                // The others are served. The record stays, for someone to look at.
-                Err(error) => eprintln!("error: {error}; it is skipped: {}", shown(key.value())),
-            }
-        }
-        for entry in transaction.open_table(SOLD)?.iter()? {
-            let (item, units) = entry?;
-            let item = String::from_utf8(item.value().to_vec());
-            into.sold(
-                item.map_err(|_| StoreError::Damaged { what: "item" })?,
-                number(units.value(), "item")?,
-            );
-        }
+        each_item(&transaction.open_table(SOLD)?, |item, units| into.sold(item, units))?;
+        each_item(&transaction.open_table(RESERVED)?, |item, units| into.reserved(item, units))?;
         let now = transaction.open_table(META)?.get(NOW)?.map_or(Ok(0), |now| number(now.value(), "time"))?;
         let outcomes = transaction.open_table(OUTCOMES)?;
         let last = outcomes.last()?;
         let last_seq = last.map_or(Ok(0), |(seq, _)| number(seq.value(), "outcome"))?;
-        Ok(Resume { now, last_seq })
+        let pending = transaction.open_table(OPEN)?.len()? as usize;
+        Ok(Resume { now, last_seq, pending })
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
@@ -248,8 +303,41 @@ impl Store for Disk {
         Ok(())
     }
 
+    fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError> {
+        let bounds = [keys.start, keys.end].map(u128::to_be_bytes);
+        // The range holds on to its tree, as below.
+        let range = self.view(|views| Ok(views.open.range(&bounds[0][..]..&bounds[1][..])?))?;
+        let (mut part, mut read) = (Part::default(), 0);
+        for entry in range.take(limit) {
+            let (key, value) = entry?;
+            let key = key.value().try_into().map_err(|_| StoreError::Damaged { what: "key" })?;
+            let key = u128::from_be_bytes(key);
+            match Open::decode(value.value()) {
+                Ok(order) => part.orders.push(order),
+                Err(_) => part.damaged.push(key),
+            }
+            read += 1;
+            part.next = if read == limit { key.checked_add(1) } else { None };
+        }
+        Ok(part)
+    }
+
+    fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError> {
+        self.view(|views| {
+            let Some(check_at) = views.checks.get(&order_id.to_be_bytes()[..])? else { return Ok(None) };
+            let key = open_key(number(check_at.value(), "pending order")?, order_id);
+            let found = views.open.get(&key.to_be_bytes()[..])?;
+            found.map(|bytes| Open::decode(bytes.value())).transpose()
+        })
+    }
+
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
-        Ok(self.ended(order_id)?.map(|ended| ended.order.known()))
+        // In this order: a commit in between moves an order from the first to the second.
+        let order = match self.open(order_id)? {
+            None => self.ended(order_id)?.map(|ended| ended.order),
+            open => open,
+        };
+        Ok(order.map(|order| order.known()))
     }
 
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
@@ -280,10 +368,16 @@ impl History for Disk {
     }
 }
 
-/// The order that a key of `OPEN` names.
-fn shown(key: &[u8]) -> String {
-    let order_id = key.get(8..).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes);
-    order_id.map_or_else(|| format!("the key {key:?}"), |order_id| format!("order {order_id}"))
+fn each_item(
+    table: &ReadOnlyTable<Bytes, Bytes>,
+    mut tell: impl FnMut(String, u64),
+) -> Result<(), StoreError> {
+    const DAMAGED: StoreError = StoreError::Damaged { what: "item" };
+    for entry in table.iter()? {
+        let (item, units) = entry?;
+        tell(String::from_utf8(item.value().to_vec()).map_err(|_| DAMAGED)?, number(units.value(), "item")?);
+    }
+    Ok(())
 }
 
 fn number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {

@@ -1,8 +1,9 @@
 //! What survives the process: two small traits, and the records that stand behind them.
 //!
 //! The deciding code (`serve/books.rs`) knows [`Store`] alone: one writer, whole commits, look-ups by
-//! key and a walk over what is open. [`Disk`] implements it with an embedded store; `cluster/memory.rs`
-//! does with a message broker's log. [`History`] is what the readers of one machine ask beside that.
+//! key, and pending orders part by part, by the time of the check. [`Disk`] implements it with an embedded
+//! store; `cluster/memory.rs` does with a message broker's log. [`History`] is what the readers of one
+//! machine ask beside that.
 //!
 //! A commit is durable when [`Store::commit`] returns, and it is there whole or not at all after a
 //! crash at any instant. A reader sees a commit only when it is durable.
@@ -13,10 +14,11 @@ mod record;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 pub use disk::Disk;
 pub(crate) use record::{DIGEST, digest};
-pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content};
+pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content, open_key};
 
 /// What one commit changes.
 #[derive(Clone, Debug, Default)]
@@ -48,19 +50,34 @@ pub struct Resume {
     pub now: u64,
     /// The number of the last outcome; 0 if there was none.
     pub last_seq: u64,
+    /// The number of pending orders that [`Store::pending`] reads.
+    pub pending: usize,
 }
 
 /// Receives what a store holds.
 pub trait Recovery {
-    /// An order that is pending.
+    /// An order that is pending, from a store without [`Store::pending`].
     fn open(&mut self, order: Open);
     /// The units of an item that are sold.
     fn sold(&mut self, item: String, units: u64);
+    /// The units of an item that are reserved for the orders that [`Store::pending`] reads.
+    fn reserved(&mut self, _item: String, _units: u64) {}
+}
+
+/// Pending orders, sorted by [`Open::key`].
+#[derive(Debug, Default)]
+pub struct Part {
+    /// The orders.
+    pub orders: Vec<Open>,
+    /// The keys of records among them that are damaged.
+    pub damaged: Vec<u128>,
+    /// The key at which the next part begins; `None` if this is the last one.
+    pub next: Option<u128>,
 }
 
 /// A store with one writer.
 pub trait Store: Send + Sync {
-    /// Reads all that is pending, and what is sold.
+    /// Reads what the books begin with.
     ///
     /// # Errors
     ///
@@ -74,11 +91,31 @@ pub trait Store: Send + Sync {
     /// They may be durable or not. The store has to be opened again to find out.
     fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// Returns what is known of an order that has ended.
+    /// Reads pending orders with keys in a range, `limit` records at most. The last commit may be missing
+    /// until [`commit`](Self::commit) returns. A store that passes all of them to [`Recovery::open`] has
+    /// none here.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
+    fn pending(&self, _keys: Range<u128>, _limit: usize) -> Result<Part, StoreError> {
+        Ok(Part::default())
+    }
+
+    /// Returns one of the orders that [`pending`](Self::pending) reads.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, or the record is damaged.
+    fn open(&self, _order_id: u64) -> Result<Option<Open>, StoreError> {
+        Ok(None)
+    }
+
+    /// Returns what is known of an order that has ended, or that [`open`](Self::open) returns.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, or the record is damaged.
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError>;
 
     /// Returns the [content](Payment::content) of a payment that was counted.

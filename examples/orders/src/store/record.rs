@@ -26,7 +26,13 @@ pub fn content(item: &str, quantity: u32, amount: u64) -> u64 {
     digest(so_far, item.as_bytes())
 }
 
-/// What is kept of an order's past, to recognise the order.
+/// The place of a pending order among all: by the time of its check in ms, and then by its id.
+#[must_use]
+pub fn open_key(check_at: u64, order_id: u64) -> u128 {
+    u128::from(check_at) << u64::BITS | u128::from(order_id)
+}
+
+/// What is kept of an order, to recognise it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// When it is or was due to be checked, in ms.
@@ -129,13 +135,10 @@ impl Open {
         Known { check_at: self.check_at, content: content(&self.item, self.quantity, self.amount) }
     }
 
-    /// Sorts by the time of the check, so that what is pending lies together.
+    /// Its place among all pending orders: [`open_key`].
     #[must_use]
-    pub fn key(&self) -> [u8; 16] {
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&self.check_at.to_be_bytes());
-        key[8..].copy_from_slice(&self.order_id.to_be_bytes());
-        key
+    pub fn key(&self) -> u128 {
+        open_key(self.check_at, self.order_id)
     }
 
     /// The bytes of the value.

@@ -245,8 +245,17 @@ pub(crate) fn options<const N: usize>(defaults: [(&str, u64); N]) -> [u64; N] {
 
 /// The memory of a process, in bytes.
 pub(crate) fn memory(pid: u32) -> f64 {
+    status(pid, "VmRSS:")
+}
+
+/// The most that it was so far.
+pub(crate) fn peak_memory(pid: u32) -> f64 {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, field: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("its memory");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1_024.0
 }
 

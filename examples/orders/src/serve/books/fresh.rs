@@ -56,15 +56,20 @@ impl Fresh {
         [&self.new, &self.taken].into_iter()
     }
 
-    /// Begins the next commit; the last one must be in the store by now. Returns the orders and the items
-    /// that have changed, each once.
-    pub(super) fn take(&mut self) -> (Vec<u64>, Vec<u32>) {
-        self.taken = mem::take(&mut self.new);
-        let (mut open, mut items) = (mem::take(&mut self.taken.open), mem::take(&mut self.taken.items));
+    /// Begins the next commit; the last one must be in the store by now. Returns the orders that the last one
+    /// has changed, and the next one does not.
+    pub(super) fn take(&mut self) -> Vec<u64> {
+        let last = mem::replace(&mut self.taken, mem::take(&mut self.new));
+        let Part { open, items, .. } = &mut self.taken;
         open.sort_unstable();
         open.dedup();
         items.sort_unstable();
         items.dedup();
-        (open, items)
+        last.open.into_iter().filter(|order_id| open.binary_search(order_id).is_err()).collect()
+    }
+
+    /// The orders and the items that the commit changes, each once.
+    pub(super) fn taken(&self) -> (&[u64], &[u32]) {
+        (&self.taken.open, &self.taken.items)
     }
 }
