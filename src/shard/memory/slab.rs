@@ -170,10 +170,10 @@ impl<T> Slab<T> {
             }
             let id = free.word * WORD_NODES as u32 + free.bits.trailing_zeros();
             free.bits &= free.bits - 1;
-            // For a later call: a store that misses the caches holds up the fence of its push.
-            self.prefetch(id + 32);
             // SAFETY: the node is now the caller's, so its segment stays.
             let (node, era) = unsafe { self.owned(id) };
+            // For a later call: a store that misses the caches holds up the fence of its push.
+            hardware::prefetch_for_writing(std::ptr::from_ref(node).wrapping_add(32));
             // SAFETY: the node was among the caller's free nodes, and is not any more.
             if let Some(vacant) = unsafe { node.prepare(deadline) } {
                 return Ok(OwnedNode { id, era, vacant, linked_for: None });
