@@ -89,15 +89,13 @@ pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
     rows_of_lateness(&ended.stats, scene);
     let [first, second] = memory.most.map(mebibytes);
     println!("{:<44}{first:>16}{second:>16}\n", "most memory, MiB: first half, second half");
-    let mut all_hold = check("memory does not grow over the second half", memory.is_bounded());
+    let mut broken = check("memory does not grow over the second half", memory.is_bounded());
     for which in [BY_ITSELF, WITH_EXECUTOR] {
         println!("{}:", ["by itself", "with executor"][which]);
-        let holds = Identities { ended, books: scene.books(which), which }.check();
-        let complaints = scene.books(which).complaints();
-        complaints.iter().for_each(|complaint| println!("  {complaint}"));
-        all_hold &= holds && complaints.is_empty();
+        broken.extend(Identities { ended, books: scene.books(which), which }.check());
+        broken.extend_from_slice(&scene.books(which).complaints());
     }
-    assert!(all_hold, "see above what does not hold");
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 /// The timers' statistics.
@@ -153,9 +151,10 @@ fn row(name: &str, [left, right]: [impl Display; 2]) {
     println!("{name:<44}{left:>16}{right:>16}");
 }
 
-fn check(name: &str, holds: bool) -> bool {
+/// Prints whether it holds; returns its name if it does not.
+fn check(name: &str, holds: bool) -> Vec<String> {
     println!("{:<8}{name}", if holds { "holds" } else { "BROKEN" });
-    holds
+    if holds { Vec::new() } else { vec![name.into()] }
 }
 
 /// What must hold for one timer.
@@ -166,7 +165,7 @@ struct Identities<'a> {
 }
 
 impl Identities<'_> {
-    fn check(&self) -> bool {
+    fn check(&self) -> Vec<String> {
         let (stats, books) = (&self.ended.stats[self.which], self.books);
         let ends = stats.fired + stats.cancelled + stats.handed_back + stats.pending as u64;
         let stopped = books.stopped.get();
@@ -190,6 +189,6 @@ impl Identities<'_> {
             ("each account is closed, with one outcome", books.open() == 0),
             ("each payload is dropped once", books.drops.get() == books.opened.get()),
         ];
-        list.into_iter().fold(true, |all, (name, holds)| check(name, holds) && all)
+        list.into_iter().flat_map(|(name, holds)| check(name, holds)).collect()
     }
 }
