@@ -179,7 +179,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match handle.schedule_task(tick, Task::Wake(Some(clone))) {
+        match handle.scheduler.schedule_by(tick, || Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
