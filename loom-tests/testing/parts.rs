@@ -55,7 +55,7 @@ impl FreeNodes {
 
     /// Takes the free nodes, as bits.
     pub fn take(&self) -> Option<u64> {
-        self.0.take_word(0).map(|(_, nodes)| nodes)
+        self.0.take_word().map(|(_, nodes)| nodes)
     }
 
     /// Makes nodes free; for the advancer.
