@@ -135,7 +135,7 @@ pub(crate) fn wall_clock() -> Duration {
 }
 
 #[cfg(any(test, fuzzing))]
-mod check;
+mod support;
 
 #[cfg(test)]
 mod tests {

@@ -7,10 +7,10 @@
 //! Each key with a deadline has a timer in the thread's shard. When the timer fires, or a look-up finds
 //! the key after its deadline, the key goes, with its memory and its event.
 
-#[cfg(any(test, fuzzing))]
-mod check;
 mod entry;
 mod expiry;
+#[cfg(any(test, fuzzing))]
+mod support;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -154,8 +154,9 @@ impl Keyspace {
     /// The version of a key that is watched: another one, if it has changed since.
     pub(crate) fn version(&mut self, hash: Hash) -> u64 {
         let found = self.find_by(hash, |entry| entry.hash == hash);
-        let expired = found.filter(|&place| self.has_expired(self.get(place)));
-        expired.into_iter().for_each(|place| self.expire(place));
+        if let Some(place) = found.filter(|&place| self.has_expired(self.get(place))) {
+            self.expire(place);
+        }
         if self.versions.len() >= VERSIONS {
             self.versions.clear();
         }
@@ -232,7 +233,9 @@ impl Keyspace {
             && let Some(mut table) = self.discarded.pop()
         {
             left = left.saturating_sub(1 + table.len());
-            table.drain().for_each(|entry| _ = entry.timer.and_then(|timer| self.timers.cancel(timer)));
+            for entry in table.drain() {
+                entry.timer.and_then(|timer| self.timers.cancel(timer));
+            }
         }
         while left > 0 && self.recheck < TABLES {
             left = left.saturating_sub(1 + self.tables[self.recheck].len());

@@ -21,9 +21,8 @@ pub(crate) struct Shared {
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
     channels: Vec<CachePadded<AtomicUsize>>,
-    /// Open connections of clients, and how many there may be.
+    /// Open connections of clients.
     clients: AtomicUsize,
-    max_clients: AtomicUsize,
     next_id: AtomicU64,
     /// The server is to end: no more connections, and the present ones end when they are answered.
     is_draining: AtomicBool,
@@ -39,7 +38,6 @@ impl Shared {
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             timers,
             clients: AtomicUsize::new(0),
-            max_clients: AtomicUsize::new(usize::MAX),
             next_id: AtomicU64::new(1),
             is_draining: AtomicBool::new(false),
         }
@@ -51,13 +49,9 @@ impl Shared {
 
     // Ordering: Relaxed in the following functions; only the numbers matter.
 
-    pub(crate) fn limit_clients(&self, limit: usize) {
-        self.max_clients.store(limit, Ordering::Relaxed);
-    }
-
     /// Whether there is room for one more client; if so, it counts from now on. Only the acceptor asks.
     pub(crate) fn admit(&self) -> bool {
-        let is_admitted = self.clients() < self.max_clients.load(Ordering::Relaxed);
+        let is_admitted = self.clients() < self.settings.load().max_clients;
         self.clients.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
         is_admitted
     }

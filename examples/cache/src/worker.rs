@@ -114,7 +114,10 @@ impl Worker {
         desk.mailbox.get_up();
         match result {
             // A signal ended the poll: a round with nothing ready.
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(self.events.clear()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
             result => result,
         }
     }

@@ -2,7 +2,7 @@
 
 use constant_time_eq::constant_time_eq;
 
-use super::table::{COMMANDS, unknown_subcommand};
+use super::table::COMMANDS;
 use super::*;
 use crate::clock::wall_clock;
 use crate::session::{Ending, Session};
@@ -39,7 +39,8 @@ pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     if session.queued.is_some() {
         return Err("MULTI calls can not be nested".into());
     }
-    (session.queued, session.is_refused) = (Some(Box::default()), false);
+    session.queued = Some(Box::default());
+    session.is_refused = false;
     Ok(reply.ok())
 }
 
@@ -103,7 +104,8 @@ pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     if !session.is_authenticated {
         return Err(Failure("NOAUTH", HELLO_FIRST.into()));
     }
-    (session.is_resp3, reply.is_resp3) = (is_resp3, is_resp3);
+    session.is_resp3 = is_resp3;
+    reply.is_resp3 = is_resp3;
     reply.map(7);
     ["server", "redis", "version", REDIS_VERSION, "proto"].iter().for_each(|text| reply.bulk(text));
     reply.integer(2 + i64::from(is_resp3));
@@ -235,13 +237,7 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn command(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    if request.len() == 2 && request.is(1, "help") {
-        return help(desk, request, reply);
-    }
-    if request.len() > 1 {
-        return Err(unknown_subcommand(request));
-    }
+pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
     reply.array(all.len());
     Ok(all.iter().for_each(|command| describe(command, reply)))

@@ -13,9 +13,6 @@ const LEAST_TABLES: usize = 4 * 1024;
 /// The longest string that Redis embeds into its object.
 const MAX_EMBEDDED: usize = 44;
 const SCAN_COUNT: usize = 10;
-const NO_FREQUENCY: &str = "An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
-                            that when switching between policies at runtime LRU and LFU data will take some \
-                            time to adjust.";
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
@@ -32,9 +29,6 @@ pub(super) fn inspect(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Re
     let (entry, what) = (keys.get(place), name(request));
     Ok(match entry.value() {
         _ if what == "memory|usage" => reply.integer(entry.counts()[2] as i64),
-        _ if what == "object|refcount" => reply.integer(1),
-        _ if what == "object|idletime" => return Err("idle time not tracked".into()),
-        _ if what == "object|freq" => return Err(NO_FREQUENCY.into()),
         value if parse_i64(value).is_some() => reply.bulk("int"),
         value => reply.bulk(if value.len() > MAX_EMBEDDED { "raw" } else { "embstr" }),
     })
@@ -75,7 +69,9 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
             keys.remove(place);
         }
         let place = keys.set_value(to.0, to.1, entry.value(), None);
-        entry.expires.into_iter().for_each(|deadline| keys.set_deadline(place, deadline));
+        if let Some(deadline) = entry.expires {
+            keys.set_deadline(place, deadline);
+        }
         keys.events.add(Class::GENERIC, "rename_from", from.1);
         keys.events.add(Class::GENERIC, "rename_to", to.1);
     }
@@ -96,7 +92,8 @@ pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     if thread != desk.number {
         // The request is read again there.
         session.skips_next = session.replies.is_muted;
-        return Ok(session.ending = Ending::MovesTo(thread));
+        session.ending = Ending::MovesTo(thread);
+        return Ok(());
     }
     for key in request.from(1) {
         let hash = desk.shared.placement.of(key).0;

@@ -5,7 +5,8 @@ use super::*;
 use crate::protocol::parser::MAX_BULK;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(_ = write_value(keys, request, reply))
+    write_value(keys, request, reply);
+    Ok(())
 }
 
 /// Replies the value. Returns the place of the key.
@@ -106,8 +107,10 @@ pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
 }
 
 pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let found = write_value(keys, request, reply);
-    Ok(found.into_iter().for_each(|place| delete(keys, request, place)))
+    if let Some(place) = write_value(keys, request, reply) {
+        delete(keys, request, place);
+    }
+    Ok(())
 }
 
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

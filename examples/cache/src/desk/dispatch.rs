@@ -18,7 +18,8 @@ impl Desk {
         let refusal = match table::find(request) {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
-                return self.sessions[slot].ending = Ending::Now;
+                self.sessions[slot].ending = Ending::Now;
+                return;
             }
             Err(refusal) => refusal,
             Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {

@@ -61,7 +61,6 @@ impl Desk {
         let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
         let (sessions, dirty, resuming, channels) = Default::default();
         let settings = shared.settings.load_full();
-        shared.limit_clients(settings.max_clients);
         Self {
             number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings, mailbox, timers,
             memory_of_others: 0,
@@ -198,7 +197,6 @@ impl Desk {
     pub(crate) fn apply(&mut self) {
         let settings = self.shared.settings.load_full();
         self.keyspace.events.wanted = settings.events;
-        self.shared.limit_clients(settings.max_clients);
         let is_same = settings.idle_timeout == self.settings.idle_timeout;
         self.settings = settings;
         for slot in self.slots().into_iter().filter(|_| !is_same) {

@@ -18,7 +18,8 @@ impl Worker {
             let token = Token(self.desk.sessions.vacant_key());
             self.poll.registry().register(stream, token, Interest::READABLE | Interest::WRITABLE)?;
         }
-        Ok(_ = self.desk.welcome(session))
+        self.desk.welcome(session);
+        Ok(())
     }
 
     /// Reads what a client has sent, but not more than fits into the buffer: others wait, too. True if
@@ -86,7 +87,9 @@ impl Worker {
             }
             let mut session = self.desk.dismiss(slot);
             // If it fails, the poller has lost the stream.
-            session.stream.as_mut().and_then(|stream| self.poll.registry().deregister(stream).ok());
+            if let Some(stream) = &mut session.stream {
+                let _ = self.poll.registry().deregister(stream);
+            }
             if let Ending::MovesTo(thread) = session.ending {
                 self.desk.mailbox.send(thread, Message::Client(session));
             }
