@@ -104,7 +104,7 @@ const PLACE: &str = "an entry stays where it was found";
 
 pub(crate) struct Keyspace {
     tables: Vec<Table>,
-    timers: Scheduler<Due>,
+    pub(crate) timers: Scheduler<Due>,
     pub(crate) time: Time,
     pub(crate) events: Events,
     stats: Arc<Stats>,
@@ -163,6 +163,13 @@ impl Keyspace {
         *self.versions.entry(hash).or_insert_with(|| fastrand::u64(..))
     }
 
+    /// A key has changed: those who watch it find another version. Nearly always no key is watched.
+    fn changed(&mut self, hash: Hash) {
+        if !self.versions.is_empty() {
+            self.versions.remove(&hash);
+        }
+    }
+
     pub(crate) fn get(&self, place: Place) -> &Entry {
         self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
     }
@@ -172,9 +179,9 @@ impl Keyspace {
         let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
         let before = entry.counts();
         change(entry, &self.timers);
-        self.versions.remove(&place.hash);
         let after = entry.counts();
         self.count(before, after);
+        self.changed(place.hash);
     }
 
     fn count(&self, before: [usize; 3], after: [usize; 3]) {
@@ -192,7 +199,7 @@ impl Keyspace {
         }
         self.events.add(Class::NEW, "new", key);
         self.inserted += 1;
-        self.versions.remove(&hash);
+        self.changed(hash);
         let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
@@ -207,7 +214,7 @@ impl Keyspace {
             table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
         self.count(entry.counts(), [0; 3]);
-        self.versions.remove(&place.hash);
+        self.changed(place.hash);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
