@@ -1,7 +1,8 @@
 //! The little that all threads share: numbers that one writes and the others read.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
@@ -10,6 +11,7 @@ use shardwheel::Scheduler;
 use crate::clock::Clock;
 use crate::commands::config::Settings;
 use crate::keyspace::{Due, Placement};
+use crate::session::Session;
 use crate::stats::Stats;
 
 pub(crate) struct Shared {
@@ -21,9 +23,18 @@ pub(crate) struct Shared {
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
     channels: Vec<CachePadded<AtomicUsize>>,
+    /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
+    /// one thread at any time. The lock is held for a push or a swap.
+    arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
+    /// Parts that are not yet done of commands that look at the clients of all threads. Meanwhile no client moves,
+    /// so these commands meet each client once.
+    ///
+    /// Ordering: Relaxed. It grows before the first part runs. It is read under the lock of the thread to which a
+    /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then
+    /// its own use of the lock came after the growth.
+    pub(crate) roll_calls: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
-    next_id: AtomicU64,
     /// The server is to end: no more connections, and the present ones end when they are answered.
     is_draining: AtomicBool,
 }
@@ -36,15 +47,20 @@ impl Shared {
             settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
+            arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
+            roll_calls: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
-            next_id: AtomicU64::new(1),
             is_draining: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn threads(&self) -> usize {
         self.timers.len()
+    }
+
+    pub(crate) fn arrivals(&self, thread: usize) -> MutexGuard<'_, VecDeque<Box<Session>>> {
+        self.arrivals[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // Ordering: Relaxed in the following functions; only the numbers matter.
@@ -63,10 +79,6 @@ impl Shared {
 
     pub(crate) fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Tells the other threads how many channels a thread's clients have subscribed to.

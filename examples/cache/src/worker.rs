@@ -74,14 +74,15 @@ impl Worker {
         self.desk.fired_all(&self.fired);
         let mut has_more = self.fired.len() == FIRE_AT_ONCE;
         self.fired.clear();
-        self.take_messages()?;
+        self.take_messages();
         self.serve_sockets();
         self.drain();
         has_more |= self.desk.keyspace.step();
-        self.desk.post();
+        self.register()?;
+        let is_full = self.desk.post();
         self.write_all();
-        // Clients that move.
-        let must_wait = self.desk.post() || self.ends_at.is_some();
+        // Those that are dirty wait for leave to move.
+        let must_wait = is_full || !self.desk.dirty.is_empty() || self.ends_at.is_some();
         has_more |= !self.desk.resuming.is_empty();
         self.patience = match (has_more, must_wait) {
             (true, _) => Duration::ZERO,
@@ -106,7 +107,7 @@ impl Worker {
                 advancer.maintain();
                 timeout = MAINTENANCE;
             }
-            if !desk.mailbox.lie_down() {
+            if !desk.mailbox.lie_down() || !desk.shared.arrivals(desk.number).is_empty() {
                 timeout = Duration::ZERO;
             }
         }
@@ -122,23 +123,21 @@ impl Worker {
         }
     }
 
-    fn take_messages(&mut self) -> io::Result<()> {
-        // The last one is the acceptor.
-        let (start, senders) = (Instant::now(), self.desk.shared.threads() + 1);
+    fn take_messages(&mut self) {
+        self.desk.welcome_all();
+        let (start, senders) = (Instant::now(), self.desk.shared.threads());
         for from in (self.first_sender..senders).chain(0..self.first_sender) {
             while let Some(message) = self.desk.mailbox.receive(from) {
                 match message {
                     Message::Work(batch) => self.desk.work(from, batch),
                     Message::Done(batch) => self.desk.done(&batch),
-                    Message::Client(session) => self.welcome(session)?,
                 }
                 if start.elapsed() > MESSAGES_TIME {
                     self.first_sender = (from + 1) % senders;
-                    return Ok(());
+                    return;
                 }
             }
         }
-        Ok(())
     }
 
     fn serve_sockets(&mut self) {

@@ -1,5 +1,7 @@
 //! Commands about the connection and the server.
 
+use std::sync::atomic::Ordering;
+
 use constant_time_eq::constant_time_eq;
 
 use super::table::COMMANDS;
@@ -183,12 +185,21 @@ fn address(session: &Session) -> String {
     address.map_or(String::new(), |it| it.to_string())
 }
 
+/// The threads of a command that looks at all clients, each of which answers the roll call.
+pub(super) fn call_roll(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    // Ordering: see `roll_calls`.
+    desk.shared.roll_calls.fetch_add(desk.shared.threads(), Ordering::Relaxed);
+    everywhere(desk, request)
+}
+
 pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.answer_roll_call();
     Ok(reply.bulk(desk.sessions.iter().map(|(_, session)| line(desk, session)).collect::<String>()))
 }
 
 /// CLIENT KILL, with an address, or with filters that a client has to pass.
 pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.answer_roll_call();
     let (is_short, mut killed, args) = (request.len() == 3, 0, request.len());
     let is_known = |at| ["addr", "id", "skipme"].iter().any(|it| request.is(at, it));
     if !is_short && (args % 2 == 1 || !(2..args).step_by(2).all(is_known)) {

@@ -4,7 +4,6 @@ use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
 use crate::protocol::parse_i64;
-use crate::session::Ending;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -90,9 +89,7 @@ pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
         return Err(apart());
     }
     if thread != desk.number {
-        // The request is read again there.
-        session.skips_next = session.replies.is_muted;
-        session.ending = Ending::MovesTo(thread);
+        desk.move_to(request.client, thread);
         return Ok(());
     }
     for key in request.from(1) {

@@ -23,6 +23,8 @@ impl Desk {
             }
             Err(refusal) => refusal,
             Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {
+                // It is counted where it runs.
+                Ok(()) if matches!(self.sessions[slot].ending, Ending::MovesTo(_)) => return,
                 Ok(()) => return self.stats.count(command, Of::Calls),
                 Err(refusal) => {
                     self.stats.count(command, Of::Rejected);

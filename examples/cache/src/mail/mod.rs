@@ -17,7 +17,7 @@ use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::protocol::Request;
-use crate::session::{Address, Session};
+use crate::session::Address;
 use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
@@ -32,8 +32,6 @@ pub(crate) enum Message {
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
-    /// A client that is new, or moves to the receiver.
-    Client(Box<Session>),
 }
 
 struct Bell {
@@ -44,7 +42,7 @@ struct Bell {
 }
 
 impl Bell {
-    /// Wakes the thread if it sleeps or is about to. Called after a message has been pushed.
+    /// Wakes the thread if it sleeps or is about to. Called after a message, or a client, has been pushed.
     fn ring_if_asleep(&self) {
         // Ordering: pairs with the fence in `Mailbox::lie_down`. Either this thread sees that the other is
         // asleep, or the other sees the message that was pushed before this fence.
@@ -174,6 +172,11 @@ impl Mailbox {
         // Ordering: Relaxed. A thread that still sees the flag wakes a thread that is awake, whose
         // next poll returns at once.
         self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// A client has come to a thread.
+    pub(crate) fn wake(&self, thread: usize) {
+        self.bells[thread].ring_if_asleep();
     }
 
     /// Wakes all threads, whether they sleep or not.
