@@ -34,8 +34,7 @@ pub(crate) fn serve(
             shared.drain();
             mailbox.wake_all();
         }
-        let is_short = accept(&listener, shared, &mailbox, &mut last);
-        timeout = Some(SOON).filter(|_| is_short);
+        timeout = accept(&listener, shared, &mailbox, &mut last).then_some(SOON);
     }
     ended
 }

@@ -113,6 +113,8 @@ pub(crate) struct Keyspace {
     /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
     /// do not come faster than flushed ones go.
     inserted: usize,
+    /// A key whose value is to be taken over from a client's buffer: where it begins, from the end, and its length.
+    pub(crate) great: Option<(Place, usize, usize)>,
     /// The versions of keys that are watched, whether they are there or not. A change takes a key's away.
     versions: HashMap<Hash, u64>,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
@@ -121,9 +123,9 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
-        let (events, discarded, versions) = Default::default();
+        let (events, discarded, versions, great) = Default::default();
         let tables = (0..TABLES).map(|_| Table::new()).collect();
-        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, recheck: TABLES }
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, great, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -205,6 +207,11 @@ impl Keyspace {
         let table = &mut self.tables[usize::from(hash.table)];
         let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
         Place { hash, bucket: entry.bucket_index() }
+    }
+
+    /// Gives a key its great value, with the buffer in which it stands.
+    pub(crate) fn adopt(&mut self, place: Place, buffer: Vec<u8>, start: usize, len: usize) {
+        self.change(place, |entry, _| entry.adopt(buffer, start, len));
     }
 
     pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {

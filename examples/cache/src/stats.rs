@@ -62,8 +62,7 @@ pub(crate) struct Stats {
 
 impl Default for Stats {
     fn default() -> Self {
-        let commands = COMMANDS.iter().map(|_| Default::default()).collect();
-        Self { figures: [const { AtomicU64::new(0) }; FIGURES.len()], commands }
+        Self { figures: Default::default(), commands: COMMANDS.iter().map(|_| Default::default()).collect() }
     }
 }
 

@@ -52,15 +52,13 @@ pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
 
 /// There is one database. A client that would have gone on in another one goes.
 pub(super) fn select(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let database = integer(request.arg(1)).map(i32::try_from);
-    if database != Ok(Ok(0)) {
-        desk.sessions[request.client].ending = Ending::WhenAnswered;
+    if request.arg(1) == b"0" {
+        return Ok(reply.ok());
     }
-    match database? {
-        Ok(0) => Ok(reply.ok()),
-        Ok(_) => Err("DB index is out of range".into()),
-        Err(_) => Err("value is out of range, value must between -2147483648 and 2147483647".into()),
-    }
+    desk.sessions[request.client].ending = Ending::WhenAnswered;
+    let too_large = "value is out of range, value must between -2147483648 and 2147483647";
+    let _database = i32::try_from(integer(request.arg(1))?).map_err(|_| too_large)?;
+    Err("DB index is out of range".into())
 }
 
 pub(super) fn auth(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

@@ -11,6 +11,7 @@ const TABLES_PER_KEY: usize = 16;
 const LEAST_TABLES: usize = 4 * 1024;
 /// The longest string that Redis embeds into its object.
 const MAX_EMBEDDED: usize = 44;
+const APART: &str = "Keys in request don't hash to the same slot";
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -41,17 +42,10 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
 /// The thread of all keys.
 pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     let step = if name(request) == "msetnx" { 2 } else { 1 };
-    if !(request.len() - 1).is_multiple_of(step) {
-        return Err(wrong_arity(name(request)));
-    }
     let keys = request.from(1).step_by(step);
     let mut threads: Vec<_> = keys.map(|key| desk.shared.placement.of(key).1).collect();
     threads.dedup();
-    if threads.len() > 1 { Err(apart()) } else { Ok(threads) }
-}
-
-fn apart() -> Failure {
-    Failure("CROSSSLOT", "Keys in request don't hash to the same slot".into())
+    if threads.len() > 1 { Err(Failure("CROSSSLOT", APART.into())) } else { Ok(threads) }
 }
 
 /// RENAME and RENAMENX. The deadline goes with the value.
@@ -86,7 +80,7 @@ pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     }
     let thread = threads?[0];
     if thread != desk.number && !session.watched.is_empty() {
-        return Err(apart());
+        return Err(Failure("CROSSSLOT", APART.into()));
     }
     if thread != desk.number {
         desk.move_to(request.client, thread);

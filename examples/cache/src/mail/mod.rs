@@ -62,7 +62,6 @@ impl Bell {
 /// One thread's ends of its rings, in the order of the threads. Its ring to itself is not used.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    number: usize,
     bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
     /// With what is left of a batch, which comes before the ring.
@@ -89,12 +88,10 @@ impl Outgoing {
 impl Mailbox {
     pub(crate) fn all(threads: usize) -> io::Result<Vec<(Poll, Self)>> {
         let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
-        let bell = |poll: &Poll| {
-            let waker = mio::Waker::new(poll.registry(), WAKE)?;
-            Ok(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker })
-        };
+        let bell = |waker| Bell { is_asleep: CachePadded::default(), waker };
+        let bell = |poll: &Poll| mio::Waker::new(poll.registry(), WAKE).map(bell);
         let bells = polls.iter().map(bell).collect::<io::Result<Arc<_>>>()?;
-        let new = |number| Self { number, bells: bells.clone(), ..Self::default() };
+        let new = |_| Self { bells: bells.clone(), ..Self::default() };
         let mut boxes: Vec<_> = (0..threads).map(new).collect();
         for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
             let (ring, incoming) = RingBuffer::new(RING);
@@ -160,18 +157,18 @@ impl Mailbox {
 
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
     /// message has come.
-    pub(crate) fn lie_down(&self) -> bool {
+    pub(crate) fn lie_down(&self, number: usize) -> bool {
         // Ordering: Relaxed, the fence orders it.
-        self.bells[self.number].is_asleep.store(true, Ordering::Relaxed);
+        self.bells[number].is_asleep.store(true, Ordering::Relaxed);
         // Ordering: pairs with the fence in `Bell::ring_if_asleep`.
         fence(Ordering::SeqCst);
         self.incoming.iter().all(|(ring, rest)| ring.is_empty() && rest.is_none())
     }
 
-    pub(crate) fn get_up(&self) {
+    pub(crate) fn get_up(&self, number: usize) {
         // Ordering: Relaxed. A thread that still sees the flag wakes a thread that is awake, whose
         // next poll returns at once.
-        self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
+        self.bells[number].is_asleep.store(false, Ordering::Relaxed);
     }
 
     /// A client has come to a thread.

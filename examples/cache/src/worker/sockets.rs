@@ -1,4 +1,4 @@
-//! Accepting, reading, writing and closing.
+//! Accepting, reading, writing and closing. No socket blocks, so no signal interrupts a call.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -56,7 +56,6 @@ impl Worker {
                 (has_ended || len == self.buffer.len(), None)
             }
             Err(ErrorKind::WouldBlock) => (false, None),
-            Err(ErrorKind::Interrupted) => (true, None),
             // The client may still wait for replies.
             Ok(0) => (false, Some(Ending::WhenAnswered)),
             Err(_) => (false, Some(Ending::Now)),
@@ -89,10 +88,10 @@ impl Worker {
                 continue;
             }
             let shared = Arc::clone(&self.desk.shared);
-            let to = if let Ending::MovesTo(thread) = session.ending { Some(thread) } else { None };
-            let arrivals = to.map(|thread| shared.arrivals(thread));
+            let to =
+                if let Ending::MovesTo(it) = session.ending { Some((it, shared.arrivals(it))) } else { None };
             // Ordering: see `roll_calls`.
-            if arrivals.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
+            if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
                 self.desk.touch(slot);
                 continue;
             }
@@ -101,7 +100,7 @@ impl Worker {
                 // If it fails, the poller has lost the stream.
                 let _ = self.poll.registry().deregister(stream);
             }
-            if let Some((thread, mut arrivals)) = to.zip(arrivals) {
+            if let Some((thread, mut arrivals)) = to {
                 arrivals.push_back(session);
                 self.desk.mailbox.wake(thread);
             }
@@ -119,7 +118,6 @@ fn write(session: &mut Session) -> usize {
                 written += len;
             }
             Err(ErrorKind::WouldBlock) => break,
-            Err(ErrorKind::Interrupted) => {}
             Ok(0) | Err(_) => *ending = Ending::Now,
         }
     }
