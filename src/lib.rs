@@ -82,7 +82,7 @@ pub use tick::Tick;
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
     Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
-    WeakTimer,
+    WallSchedule, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

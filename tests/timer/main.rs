@@ -28,4 +28,5 @@ mod settings;
 mod support;
 mod threads;
 mod unruly;
+mod wall;
 mod windows;
