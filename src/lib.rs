@@ -65,7 +65,7 @@ mod unwind;
 mod vectors;
 
 #[cfg(feature = "timer")]
-pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use clock::{BootClock, Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
 #[cfg(feature = "timer")]
 pub use delay_queue::{DelayQueue, QueueKey};

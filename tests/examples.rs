@@ -81,6 +81,11 @@ fn nightly() {
 }
 
 #[test]
+fn boot_clock() {
+    prints("boot_clock", &["the session has ended after ", "the machine was suspended for "]);
+}
+
+#[test]
 fn testing() {
     let texts = ["after  7 h: 0 ", "after  8 h: 1 ", "after 16 h: 2 ", "in the next 1000 h"];
     prints("testing", &texts);

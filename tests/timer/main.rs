@@ -7,6 +7,7 @@
 //! nothing is early, and with a wide margin that nothing is late, as the machine may be busy.
 
 mod auto_advance;
+mod boot;
 mod busy;
 mod callbacks;
 mod complaints;
