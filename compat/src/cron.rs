@@ -14,7 +14,8 @@ use shardwheel::{Schedule, WallSchedule};
 /// [`Timer::schedule_with`](shardwheel::Timer::schedule_with).
 ///
 /// The expression has five fields (minute, hour, day of the month, month, day of the week), or six
-/// with the seconds before them, as [croner](https://docs.rs/croner) reads them. What happens when
+/// with the seconds before them, as [croner](https://docs.rs/croner) reads them. With a day of the month
+/// and a day of the week, either of the two suffices, as in Unix. What happens when
 /// the wall clock is set, and after a suspend, is that of a [`WallSchedule`].
 ///
 /// Where a zone moves its clocks:
@@ -45,8 +46,7 @@ use shardwheel::{Schedule, WallSchedule};
 ///
 /// # Performance
 ///
-/// As a [`WallSchedule`]. A search for the next date takes microseconds; more for rare dates
-/// (29 February on a Monday).
+/// As a [`WallSchedule`], and a search for the date at each look, which takes some microseconds.
 pub struct Cron {
     dates: Dates,
     schedule: WallSchedule<Next, Wall>,
