@@ -3,6 +3,9 @@
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}
 
+#[doc = include_str!("guide/time.md")]
+pub mod time {}
+
 #[doc = include_str!("guide/memory.md")]
 pub mod memory {}
 

@@ -1,9 +1,12 @@
-//! What the processor and the system offer beyond the language: a prefetch, a counter of time, and
-//! a memory barrier in all threads. All are optional: every caller works without them.
+//! What the processor and the system offer beyond the language: a prefetch, a counter of time, a
+//! memory barrier in all threads, and a clock that goes on during a suspend. All are optional: every
+//! caller works without them, or says that it does not.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+use std::io;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Prefetches a cache line that will be written, so that no other processor keeps a copy. Does
 /// nothing on processors other than x86-64.
@@ -36,6 +39,39 @@ pub(crate) fn cycles() -> u64 {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     0
+}
+
+/// The time since the machine's boot or another fixed moment, with the time for which the machine was
+/// suspended.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub(crate) fn since_boot() -> io::Result<Duration> {
+    #[cfg(not(target_vendor = "apple"))]
+    const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
+    // It goes on during a suspend, as `CLOCK_UPTIME_RAW` does not, by which the standard library goes.
+    #[cfg(target_vendor = "apple")]
+    const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
+
+    let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the call writes to `time`, and accesses no other memory of the process.
+    if unsafe { libc::clock_gettime(CLOCK, time.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: its fields are numbers, to which it was zeroed.
+    let time = unsafe { time.assume_init() };
+    // Neither is negative, and there are less than 2^30 nanoseconds.
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// As above. `Instant` is the performance counter, which goes on during a suspend.
+#[cfg(windows)]
+pub(crate) fn since_boot() -> io::Result<Duration> {
+    static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    Ok(FIRST.elapsed())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
+pub(crate) fn since_boot() -> io::Result<Duration> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "no clock is known here that goes on during a suspend"))
 }
 
 /// Returns whether [`membarrier`] is available. The first call registers the process, which takes

@@ -65,7 +65,7 @@ mod unwind;
 mod vectors;
 
 #[cfg(feature = "timer")]
-pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use clock::{BootClock, Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
 #[cfg(feature = "timer")]
 pub use delay_queue::{DelayQueue, QueueKey};
@@ -82,7 +82,7 @@ pub use tick::Tick;
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
     Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
-    WeakTimer,
+    WallSchedule, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

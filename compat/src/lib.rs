@@ -10,6 +10,8 @@
 
 #[cfg(feature = "backon")]
 mod backon;
+#[cfg(feature = "cron")]
+mod cron;
 #[cfg(feature = "expiring-map")]
 mod expiring_map;
 #[cfg(feature = "hyper")]
@@ -29,6 +31,8 @@ mod tracing;
 
 #[cfg(feature = "backon")]
 pub use self::backon::BackonSleeper;
+#[cfg(feature = "cron")]
+pub use self::cron::{Cron, CronError, TimeZone};
 #[cfg(feature = "expiring-map")]
 pub use self::expiring_map::{ExpiringMap, InsertError, InsertErrorKind};
 #[cfg(feature = "hyper")]

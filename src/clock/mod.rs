@@ -4,15 +4,17 @@
 //! unless the builder receives another. A [`ManualClock`] stands still until a caller moves it, and
 //! it drives the timers that use it on the thread that moves it.
 
+mod boot;
 mod caller;
 mod fast;
 mod manual;
 mod run;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) use crate::unwind::unpoisoned;
+pub use boot::BootClock;
 pub(crate) use caller::{UserCode, is_user_code};
 pub(crate) use fast::FastClock;
 pub(crate) use manual::Driven;
@@ -29,7 +31,8 @@ pub use manual::ManualClock;
 /// system's time: it sleeps for half of the remaining time, at the speed that it measured during
 /// its last sleep, and then looks again. So it wakes about twenty times before a deadline that is
 /// one hour away; with the system's clock it wakes once. If the clock speeds up during a sleep,
-/// timers that become due in that sleep are late by the difference.
+/// timers that become due in that sleep are late by the difference. A clock that runs at the
+/// system's speed, but may jump forward, bounds these sleeps by [`longest_sleep`](Self::longest_sleep).
 ///
 /// If a clock panics on the timer's thread, or in a job, the panic is counted and reported like a
 /// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the
@@ -63,6 +66,16 @@ pub trait Clock: Send + Sync + 'static {
     fn as_manual(&self) -> Option<&ManualClock> {
         None
     }
+
+    /// Returns for how long a timer's thread may sleep before it reads the clock again, if the clock
+    /// runs at the system's speed but may jump forward. By default `None`: the speed is not known.
+    ///
+    /// What becomes due by a jump is late by at most this time. The thread then wakes that often
+    /// while a timer is pending. [`TimerBuilder::build`](crate::TimerBuilder::build) calls this once;
+    /// less than a tick counts as one tick.
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -73,11 +86,16 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn as_manual(&self) -> Option<&ManualClock> {
         (**self).as_manual()
     }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        (**self).longest_sleep()
+    }
 }
 
 /// The system's monotonic clock, [`Instant::now`]. A [`Timer`](crate::Timer) uses it by default.
 ///
-/// It is never set back. On Linux it does not count the time for which the machine was suspended.
+/// It is never set back. On Linux and macOS it does not count the time for which the machine was
+/// suspended: see [`BootClock`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 

@@ -23,6 +23,7 @@
 //! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
 //! | `window.rs` | Timers that may fire at any time within a window. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
+//! | `wall.rs` | A schedule by the wall clock. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
@@ -52,6 +53,7 @@ mod stats;
 pub(crate) mod task;
 mod time;
 mod unfired;
+mod wall;
 mod window;
 mod worker;
 
@@ -70,6 +72,7 @@ pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
+pub use wall::WallSchedule;
 
 pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};

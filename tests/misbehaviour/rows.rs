@@ -80,6 +80,7 @@ rows! {
     callbacks_that_run_once: row(Place::OneShot);
     recurring_callbacks: row(Place::Recurring);
     schedules: row(Place::ScheduleNext);
+    schedules_that_look: row(Place::ScheduleIsDue);
     wakers_woken: row(Place::WakerWake);
     wakers_cloned: row(Place::WakerClone);
     wakers_dropped: row(Place::WakerDrop);

@@ -18,6 +18,7 @@ pub(crate) enum Place {
     OneShot,
     Recurring,
     ScheduleNext,
+    ScheduleIsDue,
     WakerWake,
     WakerClone,
     WakerDrop,
@@ -113,16 +114,24 @@ fn with_place(builder: TimerBuilder, place: Place, scene: &Arc<Scene>) -> TimerB
     }
 }
 
-/// A schedule that misbehaves at its second call, and ends at its third.
-struct Misbehaves(Arc<Scene>, u32);
+/// A schedule of two occurrences, which misbehaves when it is asked for the second, or whether the
+/// first is due.
+struct Misbehaves(Arc<Scene>, Place, u32);
 
 impl Schedule for Misbehaves {
     fn next(&mut self, previous: Instant) -> Option<Instant> {
-        self.1 += 1;
-        if self.1 == 2 {
+        self.2 += 1;
+        if self.1 == Place::ScheduleNext && self.2 == 2 {
             self.0.misbehave();
         }
-        (self.1 < 3).then(|| previous + ms(5))
+        (self.2 < 3).then(|| previous + ms(5))
+    }
+
+    fn is_due(&mut self) -> bool {
+        if self.1 == Place::ScheduleIsDue && self.2 == 1 {
+            self.0.misbehave();
+        }
+        true
     }
 }
 
@@ -167,8 +176,8 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             };
             *lock(&scene.key) = key;
         }
-        Place::ScheduleNext => {
-            drop(timer.schedule_with(Misbehaves(own, 0), move || payload.note(End::Fired)))
+        Place::ScheduleNext | Place::ScheduleIsDue => {
+            drop(timer.schedule_with(Misbehaves(own, place, 0), move || payload.note(End::Fired)))
         }
         Place::PayloadDrop => {
             let once = move |previous: Instant| {

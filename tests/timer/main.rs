@@ -7,6 +7,7 @@
 //! nothing is early, and with a wide margin that nothing is late, as the machine may be busy.
 
 mod auto_advance;
+mod boot;
 mod busy;
 mod callbacks;
 mod complaints;
@@ -28,4 +29,5 @@ mod settings;
 mod support;
 mod threads;
 mod unruly;
+mod wall;
 mod windows;
