@@ -155,8 +155,9 @@ mod headers {
         };
         let service = ServiceBuilder::new()
             .layer(TimeoutLayer::new(Duration::from_secs(60)).headers(headers))
-            .service_fn(async move |request: Request<()>| {
-                Ok::<_, BoxError>(request.headers()[name].to_str()?.to_owned())
+            .service_fn(move |request: Request<()>| {
+                let value = request.headers()[name].to_str().map(str::to_owned);
+                future::ready(value.map_err(BoxError::from))
             });
         let request = sent.into_iter().fold(Request::builder(), |request, sent| request.header(name, sent));
         let clock = ManualClock::new();

@@ -44,8 +44,10 @@ pub enum GlobalShard {
 impl GlobalShard {
     #[inline]
     fn current() -> Self {
-        let scope = Inherited::scope().map(|scope| Self::Scope(Arc::clone(scope.timer.handle())));
-        scope.unwrap_or_else(|| Self::Process(Timer::global().handle()))
+        match Inherited::scope() {
+            None => Self::Process(Timer::global().handle()),
+            Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
+        }
     }
 }
 

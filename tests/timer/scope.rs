@@ -101,7 +101,7 @@ fn a_sleep_that_outlives_its_scope_goes_on_in_real_time() {
     struct Flag(mpsc::Sender<()>);
     impl Wake for Flag {
         fn wake(self: Arc<Self>) {
-            drop(self.0.send(()));
+            let _ = self.0.send(());
         }
     }
     let (clock, (sender, woken)) = (ManualClock::new(), mpsc::channel());
