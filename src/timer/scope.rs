@@ -57,7 +57,7 @@ impl Inherited {
 
     #[cold]
     fn scope_in_force() -> Option<Arc<Scope>> {
-        SCOPE.with_borrow(Option::clone)
+        SCOPE.with(|scope| scope.borrow().clone())
     }
 
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
@@ -77,7 +77,7 @@ impl Inherited {
         if self.scope.is_some() || IS_SCOPED.get() {
             IS_SCOPED.set(self.scope.is_some());
             // The drop of a scope may run user code, so it comes after the borrow.
-            drop(SCOPE.replace(self.scope));
+            drop(SCOPE.with(|scope| scope.replace(self.scope)));
         }
     }
 }
