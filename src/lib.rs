@@ -75,14 +75,14 @@ pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
 #[cfg(feature = "timer")]
 pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 #[cfg(feature = "timer")]
-pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
+pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
 #[cfg(feature = "timer")]
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
-    Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
-    WallSchedule, WeakTimer,
+    Missed, Occurrence, Placement, Schedule, Scoped, Stats, Timer, TimerBuilder, TimerKey, Unfired,
+    UnfiredTask, Waiting, WallSchedule, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

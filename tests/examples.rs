@@ -58,6 +58,13 @@ fn callbacks() {
 }
 
 #[test]
+fn deadline() {
+    let texts = ["most 100 ms: true", "fast: books for Ada", "most 100 ms: true", "slow: nothing in time"];
+    let ends = ["stuck: the time is over", "outside: None", r#"the timeout is "100 ms"; it must be"#];
+    prints("deadline", &[&texts[..], &ends].concat());
+}
+
+#[test]
 fn delay_queue() {
     let out = run("delay_queue");
     for text in [
@@ -89,6 +96,13 @@ fn boot_clock() {
 fn testing() {
     let texts = ["after  7 h: 0 ", "after  8 h: 1 ", "after 16 h: 2 ", "in the next 1000 h"];
     prints("testing", &texts);
+}
+
+#[test]
+fn scope() {
+    let texts =
+        ["connected at attempt Some(Ok(3)), after 10860s", "0 timers are pending", "1 timers are pending"];
+    prints("scope", &[&texts[..], &["the first at 10800s", "a minute: true"]].concat());
 }
 
 /// A timer is drawn once on each dial on its way down, the coarsest first.

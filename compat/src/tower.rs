@@ -26,6 +26,14 @@
 //!     .layer(TimeoutLayer::new(Duration::from_secs(10)));
 //! let app: Router = Router::new().route("/", get(async || "hello")).layer(limit);
 //! ```
+//!
+//! # Deadlines
+//!
+//! A request inherits the [`Deadline`] of the scope in which it is called, if that is earlier than
+//! the layer's limit, and all that is called for it inherits in turn: the layer calls the inner
+//! service, and polls its response, in the scope of the request's own deadline. With the feature
+//! `http`, [`TimeoutLayer::headers`] also takes the deadline from the request's headers, and writes
+//! the time that is left there, for a service behind this one.
 
 use std::error::Error;
 use std::fmt;
@@ -35,7 +43,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use shardwheel::Timer;
+use shardwheel::{Deadline, Timer};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -69,18 +77,54 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The limit ends with the response: in HTTP, with its headers. A body that stalls after them is not
 /// limited. Put a limit around the reading or the writing of the body for that.
 #[derive(Clone, Debug)]
-pub struct TimeoutLayer {
+pub struct TimeoutLayer<H = NoHeaders> {
     limit: Duration,
     source: Source,
+    headers: H,
 }
 
 impl TimeoutLayer {
     /// Makes a layer whose services have `limit` for each request.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        Self { limit, source: Source::default() }
+        Self { limit, source: Source::default(), headers: NoHeaders }
     }
 
+    /// Makes the layer take each request's deadline from a header, and write what is left of it into
+    /// the header again.
+    ///
+    /// The earlier of the header's deadline and the layer's limit counts. A header that cannot be
+    /// read counts as none. So in front of a server, a caller can only shorten the limit; around a
+    /// client, the header tells the server how long the answer is waited for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::Request;
+    /// use shardwheel_compat::TimeoutLayer;
+    /// use shardwheel_compat::tower::{BoxError, Headers};
+    /// use tower::{ServiceBuilder, ServiceExt};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let service = ServiceBuilder::new()
+    ///     .layer(TimeoutLayer::new(Duration::from_secs(30)).headers(Headers::Grpc))
+    ///     .service_fn(async |request: Request<()>| {
+    ///         Ok::<_, BoxError>(request.headers()["grpc-timeout"].to_str()?.to_owned())
+    ///     });
+    /// let request = Request::builder().header("grpc-timeout", "5S").body(()).unwrap();
+    /// let left = service.oneshot(request).await.unwrap();
+    /// assert!(left.ends_with('u') && left.as_str() <= "5000000u");
+    /// # });
+    /// ```
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn headers(self, headers: Headers) -> TimeoutLayer<Headers> {
+        TimeoutLayer { limit: self.limit, source: self.source, headers }
+    }
+}
+
+impl<H> TimeoutLayer<H> {
     /// Makes the time limits wait on `timer`.
     #[must_use]
     pub fn with_timer(self, timer: Timer) -> Self {
@@ -88,10 +132,62 @@ impl TimeoutLayer {
     }
 }
 
-impl<S> Layer<S> for TimeoutLayer {
-    type Service = Timeout<S>;
+/// How a request carries its deadline; implemented by [`NoHeaders`] and [`Headers`].
+pub trait CarriesDeadline<Request> {
+    /// Returns the deadline that the request has brought.
+    fn take(&self, request: &Request) -> Option<Deadline>;
 
-    fn layer(&self, inner: S) -> Timeout<S> {
+    /// Tells the request how much time is left.
+    fn hand_over(&self, request: &mut Request, left: Duration);
+}
+
+/// The requests carry no deadline.
+#[derive(Clone, Copy, Debug)]
+pub struct NoHeaders;
+
+impl<Request> CarriesDeadline<Request> for NoHeaders {
+    fn take(&self, _: &Request) -> Option<Deadline> {
+        None
+    }
+
+    fn hand_over(&self, _: &mut Request, _: Duration) {}
+}
+
+/// The header in which requests of HTTP carry their deadline.
+#[cfg(feature = "http")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headers {
+    /// [`Deadline::GRPC_HEADER`].
+    Grpc,
+    /// [`Deadline::HTTP_HEADER`].
+    Http,
+}
+
+#[cfg(feature = "http")]
+impl<B> CarriesDeadline<http::Request<B>> for Headers {
+    fn take(&self, request: &http::Request<B>) -> Option<Deadline> {
+        let value = |name| request.headers().get(name)?.to_str().ok();
+        match self {
+            Self::Grpc => Deadline::parse(value(Deadline::GRPC_HEADER)?).ok(),
+            Self::Http => Deadline::parse_http(value(Deadline::HTTP_HEADER)?).ok(),
+        }
+    }
+
+    fn hand_over(&self, request: &mut http::Request<B>, left: Duration) {
+        let deadline = Deadline::after(left);
+        let (name, value) = match self {
+            Self::Grpc => (Deadline::GRPC_HEADER, deadline.header()),
+            Self::Http => (Deadline::HTTP_HEADER, deadline.http_header()),
+        };
+        let value = value.try_into().expect("digits and a letter are a value");
+        request.headers_mut().insert(name, value);
+    }
+}
+
+impl<S, H: Clone> Layer<S> for TimeoutLayer<H> {
+    type Service = Timeout<S, H>;
+
+    fn layer(&self, inner: S) -> Timeout<S, H> {
         Timeout { inner, layer: self.clone() }
     }
 }
@@ -99,11 +195,12 @@ impl<S> Layer<S> for TimeoutLayer {
 /// A service whose requests have a time limit each. Made by [`TimeoutLayer`].
 ///
 /// The time runs from the call; it does not include the wait until the service is ready. A request
-/// that has not been answered in time is dropped.
+/// that has not been answered in time is dropped. The service is called, and its response polled,
+/// within the [scope](Deadline::scope) of the request's deadline.
 #[derive(Clone, Debug)]
-pub struct Timeout<S> {
+pub struct Timeout<S, H = NoHeaders> {
     inner: S,
-    layer: TimeoutLayer,
+    layer: TimeoutLayer<H>,
 }
 
 impl<S> Timeout<S> {
@@ -111,7 +208,9 @@ impl<S> Timeout<S> {
     pub fn new(inner: S, limit: Duration) -> Self {
         TimeoutLayer::new(limit).layer(inner)
     }
+}
 
+impl<S, H> Timeout<S, H> {
     /// Returns the service.
     pub fn get_ref(&self) -> &S {
         &self.inner
@@ -128,9 +227,10 @@ impl<S> Timeout<S> {
     }
 }
 
-impl<S, Request> Service<Request> for Timeout<S>
+impl<S, H, Request> Service<Request> for Timeout<S, H>
 where
     S: Service<Request>,
+    H: CarriesDeadline<Request>,
     S::Error: Into<BoxError>,
 {
     type Response = S::Response;
@@ -141,9 +241,24 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        let TimeoutLayer { limit, source } = &self.layer;
-        ResponseFuture { sleep: source.sleep(*limit), limit: *limit, response: self.inner.call(request) }
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let TimeoutLayer { limit, source, headers } = &self.layer;
+        let inherited = [Deadline::current(), headers.take(&request)];
+        let limit = inherited.into_iter().flatten().map(Deadline::remaining).fold(*limit, Duration::min);
+        let sleep = source.sleep(limit);
+        // By the clock of the timer, while what is inherited is by that of the global timer.
+        let deadline = sleep.deadline().map(|at| Deadline { at });
+        headers.hand_over(&mut request, limit);
+        let response = scope(deadline, || self.inner.call(request));
+        ResponseFuture { response, sleep, limit, deadline }
+    }
+}
+
+/// Runs `code` in the scope of the deadline, if there is one.
+fn scope<R>(deadline: Option<Deadline>, code: impl FnOnce() -> R) -> R {
+    match deadline {
+        Some(deadline) => deadline.sync_scope(code),
+        None => code(),
     }
 }
 
@@ -156,6 +271,8 @@ pin_project! {
         response: F,
         sleep: Sleep,
         limit: Duration,
+        // `None` is too far away for the system's clock.
+        deadline: Option<Deadline>,
     }
 }
 
@@ -169,13 +286,14 @@ where
     /// Polls the response before the time limit: one that is ready in time never times out.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Poll::Ready(response) = this.response.as_mut().poll(context) {
+        let deadline = *this.deadline;
+        if let Poll::Ready(response) = scope(deadline, || this.response.as_mut().poll(context)) {
             return Poll::Ready(response.map_err(Into::into));
         }
         ready!(Pin::new(this.sleep).poll(context));
         // A response that is ready may have been pending for a moment, so that its task returns to
         // its executor now and then: as every 128th sleep that is over.
-        match this.response.poll(context) {
+        match scope(deadline, || this.response.poll(context)) {
             Poll::Ready(response) => Poll::Ready(response.map_err(Into::into)),
             Poll::Pending => Poll::Ready(Err(Box::new(Elapsed { limit: *this.limit }))),
         }

@@ -11,7 +11,7 @@ use axum::error_handling::HandleErrorLayer;
 use axum::http::StatusCode;
 use axum::routing;
 use common::{eventually, get, run};
-use shardwheel::Timer;
+use shardwheel::{Deadline, Timer};
 use shardwheel_compat::tower::{BoxError, Elapsed};
 use shardwheel_compat::{Timeout, TimeoutLayer};
 use tokio::net::TcpListener;
@@ -105,4 +105,94 @@ fn a_response_that_is_ready_is_returned_however_short_the_limit_is() {
         let answers = service_fn(|()| future::ready(Ok::<_, BoxError>(5)));
         assert_eq!(Timeout::new(answers, Duration::ZERO).oneshot(()).await.unwrap(), 5);
     });
+}
+
+/// The deadline of a request is that of all that is called for it: within a layer, the inner layers'
+/// limits and the timeouts of the service end with the outer layer's.
+#[test]
+fn what_a_service_calls_inherits_the_limit() {
+    run(async {
+        let inner = service_fn(|()| async {
+            let limited = shardwheel::timeout(Duration::from_secs(600), future::pending::<()>()).await;
+            Ok::<_, BoxError>((limited.is_err(), Deadline::current().is_some()))
+        });
+        let service = ServiceBuilder::new()
+            .layer(TimeoutLayer::new(LIMIT * 50))
+            .layer(TimeoutLayer::new(LIMIT))
+            .layer(TimeoutLayer::new(LIMIT * 100))
+            .service(inner);
+        let begin = Instant::now();
+        assert_eq!(service.oneshot(()).await.unwrap(), (true, true));
+        assert!((LIMIT..LIMIT * 40).contains(&begin.elapsed()));
+        assert_eq!(Deadline::current(), None);
+    });
+}
+
+#[test]
+fn a_request_inherits_the_deadline_of_its_scope() {
+    run(async {
+        let service = Timeout::new(service_fn(|()| future::pending::<Result<(), BoxError>>()), LIMIT * 1_000);
+        let begin = Instant::now();
+        let error = Deadline::after(LIMIT).scope(service.oneshot(())).await.unwrap_err();
+        assert!(error.downcast_ref::<Elapsed>().is_some_and(|elapsed| elapsed.limit() <= LIMIT));
+        assert!((LIMIT..LIMIT * 40).contains(&begin.elapsed()));
+    });
+}
+
+#[cfg(feature = "http")]
+mod headers {
+    use axum::http::Request;
+    use shardwheel::ManualClock;
+    use shardwheel_compat::tower::Headers;
+
+    use super::*;
+
+    /// The value of the header that the inner service gets from a layer of one minute.
+    fn handed_over(headers: Headers, sent: Option<&str>) -> String {
+        let name = match headers {
+            Headers::Grpc => Deadline::GRPC_HEADER,
+            Headers::Http => Deadline::HTTP_HEADER,
+        };
+        let service = ServiceBuilder::new()
+            .layer(TimeoutLayer::new(Duration::from_secs(60)).headers(headers))
+            .service_fn(move |request: Request<()>| {
+                let value = request.headers()[name].to_str().map(str::to_owned);
+                future::ready(value.map_err(BoxError::from))
+            });
+        let request = sent.into_iter().fold(Request::builder(), |request, sent| request.header(name, sent));
+        let clock = ManualClock::new();
+        let answer = service.oneshot(request.body(()).unwrap());
+        clock.scope(|| clock.run_until_stalled(answer)).0.unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_is_left_is_handed_over() {
+        for (sent, handed) in [
+            (None, "60000000u"),
+            (Some("5S"), "5000000u"),
+            (Some("2H"), "60000000u"),
+            (Some("0m"), "0n"),
+            (Some("five"), "60000000u"),
+            (Some(""), "60000000u"),
+        ] {
+            assert_eq!(handed_over(Headers::Grpc, sent), handed, "{sent:?}");
+        }
+        for (sent, handed) in
+            [(None, "60000"), (Some("250"), "250"), (Some("90000"), "60000"), (Some("5S"), "60000")]
+        {
+            assert_eq!(handed_over(Headers::Http, sent), handed, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_shortens_the_limit() {
+        let clock = ManualClock::new();
+        let service = ServiceBuilder::new()
+            .layer(TimeoutLayer::new(Duration::from_secs(60)).headers(Headers::Grpc))
+            .service_fn(|_: Request<()>| future::pending::<Result<(), BoxError>>());
+        let request = Request::builder().header("grpc-timeout", "250m").body(()).unwrap();
+        let error = clock.scope(|| clock.run_until_stalled(service.oneshot(request))).0.unwrap().unwrap_err();
+        assert_eq!(error.downcast_ref::<Elapsed>().map(Elapsed::limit), Some(Duration::from_millis(250)));
+        assert_eq!(clock.elapsed(), Duration::from_millis(250));
+    }
 }

@@ -152,6 +152,11 @@ impl ManualClock {
         seat.driven.push(driven);
     }
 
+    /// Whether both are handles of one clock.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     fn pass(&self, by: Duration) {
         self.move_to(self.elapsed().saturating_add(by));
     }

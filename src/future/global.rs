@@ -26,10 +26,42 @@
 //! ```
 
 use std::future::IntoFuture;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::after;
-use crate::timer::{ShardHandle, Timer};
+use crate::timer::{Inherited, ShardHandle, Timer};
+
+/// The shard of the global timer that a future waits on.
+pub enum GlobalShard {
+    /// That timer is never freed, so its uses are not counted.
+    Process(&'static ShardHandle),
+    /// One of the [scope](crate::ManualClock::scope) of a manual clock.
+    Scope(Arc<ShardHandle>),
+}
+
+impl GlobalShard {
+    #[inline]
+    fn current() -> Self {
+        match Inherited::scope() {
+            None => Self::Process(Timer::global().handle()),
+            Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
+        }
+    }
+}
+
+impl Deref for GlobalShard {
+    type Target = ShardHandle;
+
+    #[inline(always)]
+    fn deref(&self) -> &ShardHandle {
+        match self {
+            Self::Process(shard) => shard,
+            Self::Scope(shard) => shard,
+        }
+    }
+}
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -48,14 +80,14 @@ use crate::timer::{ShardHandle, Timer};
 /// idle.reset(Instant::now() + Duration::from_millis(5));
 /// block_on(idle);
 /// ```
-pub type Sleep = super::Sleep<&'static ShardHandle>;
+pub type Sleep = super::Sleep<GlobalShard>;
 
 /// Yields moments one period apart. Made by [`interval`](crate::interval()) and
 /// [`interval_at`](crate::interval_at()).
 ///
 /// It is the [`Interval`](crate::Interval) of the global timer, without its errors. As a stream it
 /// yields the moment at which each tick was due, and never ends.
-pub type Interval = super::Interval<&'static ShardHandle>;
+pub type Interval = super::Interval<GlobalShard>;
 
 /// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
 /// [`timeout_at`](crate::timeout_at()).
@@ -88,8 +120,9 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 /// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
 /// its shard.
 pub fn sleep(duration: Duration) -> Sleep {
-    let handle = Timer::global().handle();
-    Sleep::new(handle, after(handle, duration))
+    let shard = GlobalShard::current();
+    let deadline = after(&shard, duration);
+    Sleep::new(shard, deadline)
 }
 
 /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
@@ -99,8 +132,9 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// If the [global timer](Timer::global) cannot be made.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    let handle = Timer::global().handle();
-    Sleep::new(handle, handle.time.since_start(deadline))
+    let shard = GlobalShard::current();
+    let deadline = shard.time.since_start(deadline);
+    Sleep::new(shard, deadline)
 }
 
 /// Limits `future` to `duration` from now.

@@ -14,6 +14,7 @@ use futures_core::{FusedStream, Stream};
 use super::after;
 use super::budget;
 use super::error::SleepError;
+use super::global::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
 use crate::timer::schedule::{Every, Missed, Schedule};
@@ -184,7 +185,7 @@ impl Interval {
     }
 }
 
-impl Interval<&'static ShardHandle> {
+impl Interval<GlobalShard> {
     /// Waits for the next tick, and returns the moment at which it was due.
     ///
     /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
@@ -215,7 +216,7 @@ impl Stream for Interval {
 }
 
 #[cfg(feature = "stream")]
-impl Stream for Interval<&'static ShardHandle> {
+impl Stream for Interval<GlobalShard> {
     type Item = Instant;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Instant>> {

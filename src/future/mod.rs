@@ -5,12 +5,14 @@
 //! | `wait.rs` | the wait for a deadline: the base of all others, and the argument for its races |
 //! | `sleep.rs` | [`Sleep`]: a wait on a `Timer` |
 //! | `timeout.rs` | [`Timeout`]: a future with a time limit |
+//! | `deadline.rs` | [`Deadline`]: the latest end of all time limits in a scope |
 //! | `interval.rs` | [`Interval`]: a stream of moments |
 //! | `budget.rs` | the limit on answers that are ready at once |
 //! | `error.rs` | the errors |
 //! | `global.rs` | functions on the global timer, and their futures without errors of the timer |
 
 pub(crate) mod budget;
+mod deadline;
 mod error;
 pub mod global;
 mod interval;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::timer::{Nanos, ShardHandle, Timer, nanos};
 
+pub use deadline::{Deadline, DeadlineError};
 pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
 pub use sleep::Sleep;

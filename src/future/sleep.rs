@@ -12,8 +12,9 @@ use std::time::Instant;
 use futures_core::FusedFuture;
 
 use super::error::SleepError;
+use super::global::GlobalShard;
 use super::wait::Wait;
-use crate::timer::{Nanos, ShardHandle};
+use crate::timer::{NEVER, Nanos, ShardHandle, Timer};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -97,20 +98,30 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     }
 }
 
-impl Sleep<&'static ShardHandle> {
-    /// Polls a sleep of the global timer, which refuses one only if the system gives no memory. The
-    /// task is then woken at once, and its next poll tries again.
+impl Sleep<GlobalShard> {
+    /// Polls a sleep of the global timer, which refuses one only if the system gives no memory, or
+    /// if it is that of a scope which has ended. The task is then woken at once, and its next poll
+    /// tries again.
     #[inline(always)]
     pub(super) fn poll_global(&mut self, waker: &Waker) -> Poll<()> {
         match self.poll_sleep(waker) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Ready(Err(_)) => self.try_again(waker),
+            Poll::Ready(Err(refused)) => self.try_again(refused, waker),
         }
     }
 
+    /// The timer of a scope is shut down when the scope ends. A sleep that outlives the scope goes
+    /// on to the same deadline on the timer of the process.
     #[cold]
-    fn try_again(&mut self, waker: &Waker) -> Poll<()> {
+    fn try_again(&mut self, refused: SleepError, waker: &Waker) -> Poll<()> {
+        if refused.is_shut_down()
+            && let Ok(timer) = Timer::of_process()
+        {
+            let deadline = self.deadline();
+            self.handle = GlobalShard::Process(timer.handle());
+            self.wait.deadline = deadline.map_or(NEVER, |at| self.handle.time.since_start(at));
+        }
         self.wait.try_again();
         waker.wake_by_ref();
         Poll::Pending
@@ -125,7 +136,7 @@ impl Future for Sleep {
     }
 }
 
-impl Future for Sleep<&'static ShardHandle> {
+impl Future for Sleep<GlobalShard> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {

@@ -1,6 +1,7 @@
 //! A future with a time limit.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -12,6 +13,7 @@ use super::budget;
 use super::error::{Elapsed, TimeoutError};
 use super::global;
 use super::sleep::Sleep;
+use crate::timer::{Inherited, ShardHandle};
 
 pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
@@ -21,6 +23,8 @@ pin_project! {
     /// Each poll polls the future before the time limit, so a future that is ready in time never
     /// times out. Where a [`Sleep`] would give way to other tasks, a poll does so before it polls
     /// anything. A future that itself gives way is not ready then, and the time limit decides.
+    ///
+    /// Within the [scope](crate::Deadline::scope) of a deadline, the time ends there at the latest.
     ///
     /// # Examples
     ///
@@ -47,12 +51,19 @@ pin_project! {
     }
 }
 
-impl<F, S> Timeout<F, S> {
+impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
+    /// Limits the future by the sleep, and by the deadline that the caller has inherited.
     #[inline]
-    pub(super) fn new(future: F, sleep: S) -> Self {
+    pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
+        if let Some(deadline) = Inherited::deadline() {
+            let deadline = sleep.handle.time.since_start(deadline.at);
+            sleep.wait.deadline = sleep.wait.deadline.min(deadline);
+        }
         Self { future, sleep, ended: false }
     }
+}
 
+impl<F, S> Timeout<F, S> {
     /// Returns the future.
     pub fn get_ref(&self) -> &F {
         &self.future

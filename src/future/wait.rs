@@ -50,7 +50,8 @@ use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 ///
 /// [`Sleep`]: super::Sleep
 pub(super) struct Wait {
-    deadline: Nanos,
+    /// Its owner may change it until the first poll.
+    pub(super) deadline: Nanos,
     state: State,
 }
 

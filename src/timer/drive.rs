@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::drivers::{Notifier, Pool, ShardWaker, limits};
+use super::inline::Kind;
 use super::placement::{self, Placement, Turns};
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
@@ -97,6 +98,11 @@ impl Inner {
     }
 
     pub(super) fn shutdown(&self) -> Unfired {
+        self.end(Kind::is_callback)
+    }
+
+    /// Shuts the timer down, and returns the tasks whose kinds `keeps` accepts.
+    pub(super) fn end(&self, keeps: fn(Kind) -> bool) -> Unfired {
         // The first shard is marked first, so of two shutdowns one goes on.
         if !self.handles.iter().all(|handle| handle.advancer_slot.stop()) {
             return Unfired::default();
@@ -107,7 +113,7 @@ impl Inner {
             }
         }
         self.end_threads();
-        Unfired::of(Arc::clone(&self.handles))
+        Unfired::of(Arc::clone(&self.handles), keeps)
     }
 
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.

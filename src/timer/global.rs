@@ -1,11 +1,12 @@
 //! The global timer: made on first use, shared by the whole process, never shut down.
 //!
 //! Its threads run until the process ends. Handles of it are ordinary handles; `shutdown` knows it
-//! by its address, so no timer carries a mark.
+//! by its address, so no timer carries a mark. The scope of a manual clock has a global timer of its
+//! own, for the code within: see [`scope`](super::scope).
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::Timer;
+use super::{Inherited, Timer};
 use crate::clock::unpoisoned;
 use crate::error::BuildError;
 
@@ -18,6 +19,9 @@ impl Timer {
     /// is never shut down: [`shutdown`](Self::shutdown) returns nothing and changes nothing, and
     /// its threads run until the process ends. [`sleep`](crate::sleep()) and the other functions of
     /// the crate use it.
+    ///
+    /// Within a [scope](crate::ManualClock::scope) of a manual clock it is the timer of that scope.
+    /// That one is shut down when the scope ends.
     ///
     /// # Examples
     ///
@@ -40,13 +44,11 @@ impl Timer {
     ///
     /// # Performance
     ///
-    /// One load, except for the first call.
+    /// Two loads, except for the first call.
     #[inline]
     #[must_use]
     pub fn global() -> &'static Self {
-        GLOBAL.get().unwrap_or_else(|| {
-            make().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
-        })
+        Self::try_global().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
     }
 
     /// Returns the [global](Self::global) timer, or the reason why it cannot be made. After an
@@ -55,13 +57,22 @@ impl Timer {
     /// # Errors
     ///
     /// [`BuildError`], if the system gives no memory or starts no thread.
+    #[inline]
     pub fn try_global() -> Result<&'static Self, BuildError> {
+        let Some(scope) = Inherited::scope() else { return Self::of_process() };
+        Ok(scope.leaked.get_or_init(|| Box::leak(Box::new(scope.timer.clone()))))
+    }
+
+    /// The global timer outside of all scopes.
+    #[inline]
+    pub(crate) fn of_process() -> Result<&'static Self, BuildError> {
         GLOBAL.get().map_or_else(make, Ok)
     }
 
-    /// Whether this is a handle of the global timer.
+    /// Whether this is a handle of the global timer, or of that of the present scope.
     pub(super) fn is_global(&self) -> bool {
-        GLOBAL.get().is_some_and(|global| Arc::ptr_eq(&self.inner, &global.inner))
+        let is_self = |global: &Self| Arc::ptr_eq(&self.inner, &global.inner);
+        GLOBAL.get().is_some_and(is_self) || Inherited::scope().is_some_and(|scope| is_self(&scope.timer))
     }
 }
 

@@ -16,6 +16,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `global.rs` | The process's own timer. |
+//! | `scope.rs` | What code inherits from a scope. A global timer for a test alone. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
@@ -48,6 +49,7 @@ mod placement;
 mod recurring;
 mod run;
 pub(crate) mod schedule;
+mod scope;
 mod shard_handle;
 mod stats;
 pub(crate) mod task;
@@ -70,11 +72,13 @@ pub use placement::Placement;
 pub use recurring::Occurrence;
 pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
+pub use scope::{Scoped, Waiting};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use wall::WallSchedule;
 
 pub(crate) use inline::{Kind, Occasion, Run};
+pub(crate) use scope::Inherited;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::inline::Occasion;
+use super::inline::{Kind, Occasion};
 use super::key::TimerKey;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
@@ -41,14 +41,14 @@ pub struct UnfiredTask {
     key: TimerKey,
     deadline: Tick,
     handle: Arc<ShardHandle>,
-    /// `None` while it is dropped.
-    task: Option<Task>,
+    /// `None` while it is dropped. A sleep comes from a scope alone, not from a shutdown.
+    pub(super) task: Option<Task>,
 }
 
 impl Unfired {
-    /// Ends the shards whose advancers have been retrieved: wakes their sleeps and keeps the
-    /// callbacks.
-    pub(super) fn of(handles: Arc<[Arc<ShardHandle>]>) -> Self {
+    /// Ends the shards whose advancers have been retrieved: keeps the tasks of the kinds that
+    /// `keeps` accepts, and wakes other sleeps.
+    pub(super) fn of(handles: Arc<[Arc<ShardHandle>]>, keeps: fn(Kind) -> bool) -> Self {
         // All shards refuse timers before the first waker runs.
         for handle in &handles[..] {
             if let Ended::Retrieved(advancer) = &*handle.ended() {
@@ -62,7 +62,7 @@ impl Unfired {
                 // The drop of a delay queue's entry gives the value back to the queue.
                 let wake =
                     |mut task: Task| _ = handle.guard(None, move || task.take_waker().map(Waker::wake));
-                let kept = advancer.end(|task| task.kind().is_callback(), wake);
+                let kept = advancer.end(|task| keeps(task.kind()), wake);
                 *handle.ended() = Ended::Closed(kept);
             }
         }
@@ -147,8 +147,10 @@ impl UnfiredTask {
 }
 
 impl Drop for UnfiredTask {
-    /// Drops the callback under the guard.
+    /// Drops the callback under the guard. A sleep is woken.
     fn drop(&mut self) {
+        let waker = self.task.as_mut().and_then(Task::take_waker);
+        self.handle.guard(None, || waker.map(Waker::wake));
         self.task.take().into_iter().for_each(|task| self.handle.discard_task(None, task));
     }
 }

@@ -9,6 +9,7 @@
 //! that come from other systems.
 
 mod changing_wakers;
+mod deadline;
 mod ending;
 mod global;
 mod interval;

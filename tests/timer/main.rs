@@ -23,6 +23,7 @@ mod panics;
 mod recurring;
 mod repeating;
 mod schedules;
+mod scope;
 mod settings;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]

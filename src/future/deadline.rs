@@ -1,0 +1,234 @@
+//! Deadlines that a call hands to the calls that it makes.
+
+use std::error::Error;
+use std::fmt;
+use std::future::IntoFuture;
+use std::time::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::timer::{Inherited, Scoped, nanos};
+
+/// When a request has to be answered: an instant that all calls made for the request inherit.
+///
+/// Within [`scope`](Self::scope), no [`timeout`](crate::timeout()) ends later than the deadline,
+/// however long it is itself. That holds for the functions of the crate and for the methods of
+/// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To another process, the
+/// deadline travels as the time that is left, in a header of gRPC ([`header`](Self::header)) or
+/// HTTP ([`http_header`](Self::http_header)).
+///
+/// # The clock
+///
+/// A deadline is an [`Instant`]. [`after`](Self::after), [`remaining`](Self::remaining) and the
+/// headers read the clock of the [global timer](crate::Timer::global): the system's, or that of the
+/// [`ManualClock`](crate::ManualClock) in whose [scope](crate::ManualClock::scope) they are called.
+/// A timer with another clock compares the deadline with the time of its own clock. For such a
+/// timer, make the deadline of its [`Timer::now`](crate::Timer::now):
+/// `Deadline { at: timer.now() + limit }`.
+///
+/// # Examples
+///
+/// ```
+/// use std::future::pending;
+/// use std::time::Duration;
+/// use shardwheel::{Deadline, timeout};
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// async fn ask_database() -> bool {
+///     timeout(Duration::from_secs(30), pending::<()>()).await.is_ok()
+/// }
+///
+/// // The request has 10 ms, so the database has no 30 s.
+/// let deadline = Deadline::after(Duration::from_millis(10));
+/// assert!(!block_on(deadline.scope(ask_database())));
+/// assert!(deadline.remaining().is_zero());
+/// ```
+///
+/// # Range
+///
+/// A deadline is never more than 100 years from now: [`after`](Self::after) and
+/// [`remaining`](Self::remaining) take a longer time for 100 years.
+///
+/// # Performance
+///
+/// No call allocates, except for those that make or refuse a header. A time limit reads one
+/// thread-local for it, when it is made. A scope writes that thread-local twice at each poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deadline {
+    /// The instant, by the clock of the timers for which the deadline is meant.
+    pub at: Instant,
+}
+
+/// A hundred years, which every system's clock can represent.
+const FAR: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// The units of gRPC's header, with their nanoseconds.
+fn units() -> impl Iterator<Item = (char, u64)> {
+    "numSMH".chars().zip([1, 1_000, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000])
+}
+
+impl Deadline {
+    /// The name of gRPC's header for [`header`](Self::header) and [`parse`](Self::parse).
+    pub const GRPC_HEADER: &str = "grpc-timeout";
+
+    /// The name of the header for [`http_header`](Self::http_header) and
+    /// [`parse_http`](Self::parse_http). HTTP itself has none; this one is Envoy's, which sends it
+    /// to the services behind it.
+    pub const HTTP_HEADER: &str = "x-envoy-expected-rq-timeout-ms";
+
+    /// Returns the deadline that is `duration` from now.
+    #[must_use]
+    pub fn after(duration: Duration) -> Self {
+        Self { at: now() + duration.min(FAR) }
+    }
+
+    /// Returns the deadline of the innermost [`scope`](Self::scope) in which the call is made, or
+    /// an earlier one of the scopes around it. `None` outside of all scopes.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        Inherited::deadline()
+    }
+
+    /// Returns the time that is left; zero if the deadline has passed.
+    #[must_use]
+    pub fn remaining(self) -> Duration {
+        self.at.saturating_duration_since(now()).min(FAR)
+    }
+
+    /// Runs `future` in a scope: no time limit that is made in it ends after the deadline.
+    ///
+    /// The future itself has no time limit by that. For one, give it a [`timeout`](crate::timeout())
+    /// within the scope. A time limit that was made before is not changed. Tasks that the future
+    /// spawns are outside of the scope: pass them [`current`](Self::current).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Deadline;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let request = Deadline::after(Duration::from_secs(5));
+    /// let inner = request.scope(async {
+    ///     let longer = Deadline::after(Duration::from_secs(60));
+    ///     longer.scope(async { Deadline::current() }).await
+    /// });
+    /// assert_eq!(block_on(inner), Some(request));
+    /// assert_eq!(Deadline::current(), None);
+    /// ```
+    pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
+        Scoped { future: future.into_future(), inherited: self.inherited() }
+    }
+
+    /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
+    /// futures before they are polled.
+    pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
+        self.inherited().run(code)
+    }
+
+    fn inherited(self) -> Inherited {
+        Inherited { scope: None, deadline: Some(self) }
+    }
+
+    /// Returns the time that is left as the value of gRPC's header
+    /// [`grpc-timeout`](Self::GRPC_HEADER): at most eight digits, and the finest unit that they
+    /// allow.
+    ///
+    /// It is rounded down, so it never grants more time than is left. The value is `0n` if the
+    /// deadline has passed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::Deadline;
+    ///
+    /// let header = Deadline::parse("5S")?.header(); // such as 4999998u
+    /// assert!(header.ends_with('u') && header.as_str() <= "5000000u");
+    /// # Ok::<(), shardwheel::DeadlineError>(())
+    /// ```
+    #[must_use]
+    pub fn header(self) -> String {
+        let left = nanos(self.remaining());
+        let has_eight_digits = |&(_, nanos): &(char, u64)| left / nanos < 100_000_000;
+        let (unit, nanos) = units().find(has_eight_digits).expect("a hundred years are fewer hours");
+        format!("{}{unit}", left / nanos)
+    }
+
+    /// Returns the deadline that is so far from now as the value of gRPC's header says.
+    ///
+    /// # Errors
+    ///
+    /// [`DeadlineError`] unless the value has one to eight digits and then a unit: `n`, `u`, `m`,
+    /// `S`, `M` or `H`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Deadline;
+    ///
+    /// assert!(Deadline::parse("250m")?.remaining() <= Duration::from_millis(250));
+    /// let error = Deadline::parse("250ms").unwrap_err();
+    /// let text = r#"the timeout is "250ms"; it must be 1 to 8 digits and a unit: n, u, m, S, M or H"#;
+    /// assert_eq!(error.to_string(), text);
+    /// # Ok::<(), shardwheel::DeadlineError>(())
+    /// ```
+    pub fn parse(value: &str) -> Result<Self, DeadlineError> {
+        let of = |(unit, nanos)| {
+            Some(Duration::from_nanos(nanos) * number(value.strip_suffix::<char>(unit)?, 8)? as u32)
+        };
+        let form = "1 to 8 digits and a unit: n, u, m, S, M or H";
+        read(value, form, units().find_map(of))
+    }
+
+    /// Returns the time that is left as the value of the header
+    /// [`x-envoy-expected-rq-timeout-ms`](Self::HTTP_HEADER): milliseconds, rounded down.
+    #[must_use]
+    pub fn http_header(self) -> String {
+        self.remaining().as_millis().to_string()
+    }
+
+    /// Returns the deadline that is so many milliseconds from now as the value says.
+    ///
+    /// # Errors
+    ///
+    /// [`DeadlineError`] unless the value is a number of one to nineteen digits.
+    pub fn parse_http(value: &str) -> Result<Self, DeadlineError> {
+        read(value, "1 to 19 digits", number(value, 19).map(Duration::from_millis))
+    }
+}
+
+/// The time by the clock of the timer that is global here.
+fn now() -> Instant {
+    Inherited::scope().map_or_else(crate::sync::now, |scope| scope.clock.now())
+}
+
+/// The deadline that a header's value stands for, or why it stands for none.
+fn read(value: &str, form: &'static str, left: Option<Duration>) -> Result<Deadline, DeadlineError> {
+    // Another process has sent the value, so it may be long.
+    let error = || DeadlineError { value: value.chars().take(40).collect(), form };
+    left.map(Deadline::after).ok_or_else(error)
+}
+
+/// A number of at most so many decimal digits; 19 digits are always a `u64`.
+fn number(digits: &str, most: usize) -> Option<u64> {
+    let is_number = digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
+/// The value of a header is not a deadline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadlineError {
+    /// The value, or its first 40 characters.
+    pub value: String,
+    /// What it must be.
+    pub form: &'static str,
+}
+
+impl fmt::Display for DeadlineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the timeout is {:?}; it must be {}", self.value, self.form)
+    }
+}
+
+impl Error for DeadlineError {}

@@ -1,0 +1,370 @@
+//! Code that uses the global timer, in the scope of a manual clock.
+
+use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures::executor::LocalPool;
+use futures::task::LocalSpawnExt;
+use shardwheel::{Clock, Deadline, DelayQueue, ManualClock, Timer, Waiting, interval, sleep, timeout};
+
+use crate::support::{Count, hear, ms, secs};
+
+/// Far more than the real time that a test takes.
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Whether the global timer here is the process's: it goes by the system's time.
+fn is_outside() -> bool {
+    let before = Instant::now();
+    let now = Timer::global().now();
+    (before..=Instant::now()).contains(&now)
+}
+
+#[test]
+fn all_free_functions_go_by_the_clock() {
+    let clock = ManualClock::new();
+    let program = async {
+        sleep(HOUR).await;
+        shardwheel::sleep_until(Timer::global().now() + HOUR).await;
+        assert!(timeout(HOUR, pending::<()>()).await.is_err());
+        assert!(shardwheel::timeout_at(Timer::global().now() + HOUR, pending::<()>()).await.is_err());
+        let mut interval = interval(HOUR);
+        interval.tick().await;
+        interval.tick().await;
+        shardwheel::interval_at(Timer::global().now() + HOUR, HOUR).tick().await;
+    };
+    let (ended, waiting) = clock.scope(|| clock.run_until_stalled(program));
+    assert_eq!((ended, clock.elapsed()), (Some(()), 7 * HOUR));
+    assert_eq!(waiting, Waiting::default());
+    assert_eq!(waiting.to_string(), "0 timers are pending, 0 of them sleeps");
+}
+
+#[test]
+fn callbacks_of_the_global_timer_run_within_the_scope() {
+    let (clock, count) = (ManualClock::new(), Count::default());
+    let (_, waiting) = clock.scope(|| {
+        let (sender, receiver) = mpsc::channel();
+        let counted = count.clone();
+        let callback = move || {
+            // The timer of the scope again.
+            Timer::global().schedule_after(HOUR, move || counted.one()).unwrap();
+            sender.send(Timer::global().now()).unwrap();
+        };
+        Timer::global().schedule_after(HOUR, callback).unwrap();
+        clock.advance(HOUR);
+        assert_eq!(hear(&receiver), clock.now());
+        clock.advance(HOUR);
+    });
+    assert_eq!((count.get(), waiting.pending), (1, 0));
+}
+
+#[test]
+fn what_still_waits_is_reported() {
+    let clock = ManualClock::new();
+    let mut kept = Vec::new();
+    let count = Count::default();
+    let (_, waiting) = clock.scope(|| {
+        clock.advance(ms(500));
+        for hours in [3, 1, 2] {
+            kept.push(sleep(hours * HOUR));
+        }
+        assert!(kept.iter_mut().all(|sleep| poll(sleep).is_pending()));
+        let counted = count.clone();
+        Timer::global().schedule_every(2 * HOUR, move || counted.one()).unwrap();
+    });
+    assert_eq!((waiting.pending, waiting.sleeps, waiting.first), (4, 3, Some(HOUR + ms(500))));
+    assert_eq!(waiting.to_string(), "4 timers are pending, 3 of them sleeps, the first at 3600.5s");
+    // The callback has been dropped.
+    clock.advance(9 * HOUR);
+    assert_eq!(count.get(), 0);
+}
+
+#[test]
+fn what_never_comes_has_no_time() {
+    let mut kept = None;
+    let clock = ManualClock::new();
+    let (_, waiting) = clock.scope(|| poll(kept.insert(sleep(Duration::MAX))).is_pending());
+    assert_eq!((waiting.pending, waiting.sleeps, waiting.first), (1, 1, None));
+}
+
+/// Neither lost nor early.
+#[test]
+fn a_sleep_that_outlives_its_scope_goes_on_in_real_time() {
+    struct Flag(mpsc::Sender<()>);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(());
+        }
+    }
+    let (clock, (sender, woken)) = (ManualClock::new(), mpsc::channel());
+    let waker = Waker::from(Arc::new(Flag(sender)));
+    let ((mut waits, mut idle, mut hour), waiting) = clock.scope(|| {
+        let mut waits = sleep(ms(30));
+        assert!(std::pin::Pin::new(&mut waits).poll(&mut Context::from_waker(&waker)).is_pending());
+        (waits, sleep(ms(30)), sleep(HOUR))
+    });
+    let deadline = clock.now() + ms(30);
+    assert_eq!((waiting.sleeps, waits.deadline()), (1, Some(deadline)));
+    hear(&woken); // by the end of the scope
+    // The poll that finds the end of the scope wakes its task.
+    futures::executor::block_on(&mut waits);
+    futures::executor::block_on(&mut idle);
+    assert!(Instant::now() >= deadline);
+    let near = poll(&mut hour).is_pending() && poll(&mut hour).is_pending();
+    assert!(near && !hour.is_elapsed(), "it goes on to the same deadline");
+    assert!(hour.deadline().is_some_and(|at| (clock.now() + HOUR..clock.now() + HOUR + ms(2)).contains(&at)));
+}
+
+#[test]
+fn a_handle_that_outlives_its_scope_refuses() {
+    let clock = ManualClock::new();
+    let (timer, _) = clock.scope(Timer::global);
+    let count = Count::default();
+    let counted = count.clone();
+    let refused = timer.schedule_after(HOUR, move || counted.one()).expect_err("the scope has ended");
+    assert!(refused.is_shut_down());
+    refused.into_payload()();
+    assert_eq!(count.get(), 1);
+}
+
+#[test]
+fn the_global_timer_of_a_scope_is_not_shut_down_by_its_user() {
+    let clock = ManualClock::new();
+    let (slept, _) = clock.scope(|| {
+        assert!(Timer::global().shutdown().is_empty());
+        clock.run_until_stalled(sleep(HOUR))
+    });
+    assert_eq!(slept, Some(()));
+}
+
+#[test]
+fn values_of_a_delay_queue_come_by_the_clock() {
+    let clock = ManualClock::new();
+    let (queue, waiting) = clock.scope(|| {
+        let queue = DelayQueue::new(Timer::global());
+        queue.insert("late", 2 * HOUR).unwrap();
+        queue.insert("early", HOUR).unwrap();
+        let first = clock.run_until_stalled(queue.next()).flatten();
+        assert_eq!(first.map(|expired| expired.value), Some("early"));
+        queue
+    });
+    assert_eq!((waiting.pending, waiting.sleeps, waiting.first), (1, 0, Some(2 * HOUR)));
+    assert!(queue.insert("too late", HOUR).is_err());
+}
+
+#[test]
+fn the_inner_of_two_scopes_counts() {
+    let (outer, inner) = (ManualClock::new(), ManualClock::new());
+    let _waiting = outer.scope(|| {
+        assert_eq!(outer.run_until_stalled(sleep(HOUR)), Some(()));
+        let (slept, _) = inner.scope(|| inner.run_until_stalled(sleep(ms(5))));
+        assert_eq!((slept, inner.elapsed(), outer.elapsed()), (Some(()), ms(5), HOUR));
+        // A scope of the same clock is another scope, too.
+        let (_, waiting) = outer.scope(|| Timer::global().schedule_after(HOUR, || ()).unwrap());
+        assert_eq!(waiting.pending, 1);
+        assert_eq!(outer.run_until_stalled(sleep(HOUR)), Some(()));
+        assert_eq!((outer.elapsed(), inner.elapsed()), (2 * HOUR, ms(5)));
+    });
+    assert!(is_outside());
+}
+
+#[test]
+fn a_panic_ends_the_scope() {
+    let (clock, mut kept) = (ManualClock::new(), None);
+    let panics = || {
+        let _waiting = clock.scope(|| {
+            assert!(poll(kept.insert(sleep(HOUR))).is_pending());
+            Timer::global().schedule_after(HOUR, || unreachable!("the scope has ended")).unwrap();
+            panic!("on purpose");
+        });
+    };
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert!(is_outside());
+    // It goes on by the system's clock.
+    let mut kept = kept.expect("it has been made");
+    assert!(poll(&mut kept).is_pending() && poll(&mut kept).is_pending());
+    clock.advance(2 * HOUR);
+    assert!(poll(&mut kept).is_pending());
+}
+
+/// Each thread has a scope of its own, or none.
+#[test]
+fn scopes_of_two_threads_do_not_meet() {
+    let run = |hours: u32| {
+        move || {
+            for round in 1..=50 {
+                let clock = ManualClock::new();
+                let (slept, waiting) = clock.scope(|| {
+                    let all = futures::future::join_all((1..=hours).map(|hour| sleep(hour * HOUR)));
+                    clock.run_until_stalled(all).map(|all| all.len())
+                });
+                assert_eq!((slept, waiting.pending), (Some(hours as usize), 0), "round {round}");
+                assert_eq!(clock.elapsed(), hours * HOUR);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(run(3));
+        scope.spawn(run(7));
+        scope.spawn(|| (0..1_000).for_each(|_| assert!(is_outside())));
+    });
+}
+
+#[test]
+fn two_threads_share_one_clock() {
+    let clock = ManualClock::new();
+    let run = |wait| {
+        let clock = clock.clone();
+        move || clock.scope(|| clock.run_until_stalled(async { sleep(wait).await })).0
+    };
+    let (first, second) = (thread::spawn(run(HOUR)), thread::spawn(run(2 * HOUR)));
+    assert_eq!((first.join().unwrap(), second.join().unwrap()), (Some(()), Some(())));
+    assert!(clock.elapsed() >= 2 * HOUR);
+}
+
+/// A task that other threads poll takes its scope along, and what it leaves counts in that scope.
+#[test]
+fn a_task_joins_the_scope_that_it_was_made_in() {
+    let clock = ManualClock::new();
+    let (mut task, waiting) = clock.scope(|| {
+        let mut task = Box::pin(clock.scope_future(async {
+            sleep(HOUR).await;
+            sleep(HOUR).await;
+        }));
+        task = thread::spawn(move || {
+            assert!(poll(&mut task).is_pending());
+            assert!(is_outside());
+            task
+        })
+        .join()
+        .unwrap();
+        clock.advance(HOUR);
+        assert!(poll(&mut task).is_pending());
+        task
+    });
+    assert_eq!((waiting.sleeps, waiting.first), (1, Some(2 * HOUR)));
+    // The scope has ended: it goes on in real time.
+    assert!(poll(&mut task).is_pending() && poll(&mut task).is_pending());
+}
+
+#[test]
+fn a_task_outside_of_all_scopes_has_its_own() {
+    let clock = ManualClock::new();
+    let (sender, slept) = mpsc::channel();
+    let thread = thread::spawn({
+        let task = clock.scope_future(async move {
+            sleep(HOUR).await;
+            assert!(timeout(HOUR, pending::<()>()).await.is_err());
+            sender.send(Timer::global().now()).unwrap();
+        });
+        move || {
+            futures::executor::block_on(task);
+            assert!(is_outside());
+        }
+    });
+    let end = loop {
+        clock.advance(secs(60));
+        if let Ok(end) = slept.try_recv() {
+            break end;
+        }
+    };
+    thread.join().unwrap();
+    assert!(end - (clock.now() - clock.elapsed()) >= 2 * HOUR);
+}
+
+/// An executor of the test's own, whose tasks run on this thread.
+#[test]
+fn an_executors_tasks_are_within_the_scope() {
+    let clock = ManualClock::new();
+    let (mut pool, count) = (LocalPool::new(), Count::default());
+    let (_, waiting) = clock.scope(|| {
+        for hours in 1..=10 {
+            let count = count.clone();
+            let task = async move {
+                sleep(hours * HOUR).await;
+                count.one();
+            };
+            pool.spawner().spawn_local(task).unwrap();
+        }
+        pool.run_until_stalled();
+        clock.advance(7 * HOUR);
+        pool.run_until_stalled();
+    });
+    assert_eq!((count.get(), waiting.sleeps, waiting.first), (7, 3, Some(8 * HOUR)));
+}
+
+/// tokio calls a function before its thread parks: the clock moves by itself.
+#[test]
+fn a_runtime_of_tokio_moves_the_clock_when_it_is_idle() {
+    let clock = ManualClock::new();
+    let (sum, waiting) = clock.scope(|| {
+        let (timer, clock) = (Timer::global(), clock.clone());
+        let park = move || {
+            let fired = timer.stats().fired;
+            while timer.stats().fired == fired
+                && let Some(next) = clock.next_deadline()
+            {
+                clock.advance(next - clock.now());
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().on_thread_park(park).build().unwrap();
+        runtime.block_on(async {
+            let tasks: Vec<_> = (1..=10)
+                .map(|hours| {
+                    tokio::spawn(async move {
+                        sleep(hours * HOUR).await;
+                        hours
+                    })
+                })
+                .collect();
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        })
+    });
+    assert_eq!((sum, clock.elapsed(), waiting.pending), (55, 10 * HOUR, 0));
+}
+
+#[test]
+fn deadlines_go_by_the_clock() {
+    let clock = ManualClock::new();
+    let (left, _) = clock.scope(|| {
+        let deadline = Deadline::after(3 * HOUR);
+        clock.advance(HOUR);
+        (deadline.remaining(), Deadline::current())
+    });
+    assert_eq!(left, (2 * HOUR, None));
+}
+
+/// Tasks whose wakers panic: the rest of the scope ends all the same.
+#[test]
+fn a_waker_that_panics_does_not_keep_the_scope_from_ending() {
+    struct Bomb(AtomicUsize);
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose");
+        }
+    }
+    let (clock, bomb) = (ManualClock::new(), Arc::new(Bomb(AtomicUsize::new(0))));
+    let waker = Waker::from(Arc::clone(&bomb));
+    let (_kept, waiting) = clock.scope(|| {
+        let mut sleeps: Vec<_> = (1..=3).map(|hours| sleep(hours * HOUR)).collect();
+        for sleep in &mut sleeps {
+            assert!(std::pin::Pin::new(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        sleeps
+    });
+    assert_eq!((waiting.sleeps, bomb.0.load(Ordering::Relaxed)), (3, 3));
+    assert!(is_outside());
+}
