@@ -123,6 +123,6 @@ fn a_drain_against_a_consumer() {
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2]);
         assert!(queue.is_empty());
-        drained > 0
+        drained < 3
     });
 }
