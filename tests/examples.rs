@@ -108,3 +108,8 @@ fn budget() {
     let out = run("budget");
     assert!(out.contains("turn   2") && out.contains("    0 wait\nall 20000 fired, in the order"), "{out}");
 }
+
+#[test]
+fn slack() {
+    prints("slack", &["100000 sleeps", "wake-ups", "mean late", " 0ns ", " 1ms ", " 10ms ", " 100ms "]);
+}

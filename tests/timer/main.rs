@@ -23,6 +23,7 @@ mod recurring;
 mod repeating;
 mod schedules;
 mod settings;
+mod slack;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
