@@ -206,7 +206,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// of the value that the next receive returns. Otherwise it is the earliest of those that wait.
     ///
     /// Of a value that has expired it is [`Expired::deadline`](Expired::deadline). Of one
-    /// that waits it is rounded up to a tick: the value does not come out before. `None` if the
+    /// that waits it is rounded up to a tick, within the [slack](crate::TimerBuilder::slack) of the
+    /// timer: the value does not come out before. `None` if the
     /// queue is empty, or if the system's `Instant` can represent none of its times. A value that
     /// expires during the call may be missed.
     ///
@@ -245,10 +246,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Yields the keys of the values that wait, in no particular order, and when each is due: a
     /// snapshot. Values that have expired are not among them.
     ///
-    /// The time is rounded up to a tick; `None` if the system's `Instant` cannot represent it. The
-    /// values themselves cannot be lent out, because a shard's thread may pass any of them to a
-    /// consumer at any moment: [`remove`](Self::remove) takes one out by its key,
-    /// [`drain`](Self::drain) all.
+    /// The time is rounded up to a tick, as that of [`peek_deadline`](Self::peek_deadline); `None` if
+    /// the system's `Instant` cannot represent it. The values themselves cannot be lent out, because
+    /// a shard's thread may pass any of them to a consumer at any moment: [`remove`](Self::remove)
+    /// takes one out by its key, [`drain`](Self::drain) all.
     ///
     /// # Examples
     ///
