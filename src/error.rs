@@ -67,6 +67,13 @@ pub enum BuildError {
         /// The largest valid number.
         max: usize,
     },
+    /// The slack is longer than a timer can have.
+    SlackTooLong {
+        /// The requested slack.
+        value: Duration,
+        /// The longest valid slack.
+        max: Duration,
+    },
     /// Each shard's thread was to be pinned to its own core, and there are fewer cores than shards.
     TooFewCores {
         /// The number of shards.
@@ -100,6 +107,7 @@ impl fmt::Display for BuildError {
             Self::ShardsOutOfRange { value, min, max } => {
                 write!(f, "shards is {value}; it must be from {min} to {max}")
             }
+            Self::SlackTooLong { value, max } => write!(f, "slack is {value:?}; it must be at most {max:?}"),
             Self::TooFewCores { shards, cores } => {
                 write!(f, "{shards} shards cannot be pinned to a core each: there are {cores} cores")
             }
@@ -154,8 +162,8 @@ pub enum ScheduleErrorKind {
         /// The window's last tick, which is before the first.
         end: Tick,
     },
-    /// The window passed to [`Timer::schedule_within`](crate::Timer::schedule_within) ends before
-    /// it starts.
+    /// The window passed to [`Timer::schedule_within`](crate::Timer::schedule_within), or to one of
+    /// its kind, ends before it starts.
     WindowEndsBeforeStart {
         /// The time from its end to its start.
         by: Duration,

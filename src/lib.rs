@@ -73,7 +73,9 @@ pub use delay_queue::{DelayQueue, QueueKey};
 pub use error::BuildError;
 pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
 #[cfg(feature = "timer")]
-pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
+pub use future::global::{
+    self, interval, interval_at, sleep, sleep_until, sleep_within, timeout, timeout_at, timeout_within,
+};
 #[cfg(feature = "timer")]
 pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};

@@ -73,6 +73,8 @@ fn delay_queue() {
         "scale a picture: done at attempt 2",
         "write a report: done at attempt 1",
         "the queue is empty",
+        "4 jobs wait again, the next for Some(",
+        "4 are written to a file, 0 are left",
     ] {
         assert_eq!(count(&out, text), 1, "{text:?} in\n{out}");
     }
@@ -132,4 +134,9 @@ fn buffs() {
 fn budget() {
     let out = run("budget");
     assert!(out.contains("turn   2") && out.contains("    0 wait\nall 20000 fired, in the order"), "{out}");
+}
+
+#[test]
+fn slack() {
+    prints("slack", &["100000 sleeps", "wake-ups", "mean late", " 0ns ", " 1ms ", " 10ms ", " 100ms "]);
 }

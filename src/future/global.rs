@@ -26,7 +26,7 @@
 //! ```
 
 use std::future::IntoFuture;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -137,6 +137,34 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline)
 }
 
+/// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
+/// the time so that sleeps with overlapping windows wake their tasks together: see
+/// [`Timer::sleep_within`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let early = Instant::now() + Duration::from_millis(10);
+/// block_on(shardwheel::sleep_within(early..=early + Duration::from_millis(30)));
+/// assert!(Instant::now() >= early);
+/// ```
+///
+/// # Panics
+///
+/// If the window ends before it starts, or the [global timer](Timer::global) cannot be made.
+#[track_caller]
+pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
+    let shard = GlobalShard::current();
+    if let Err(kind) = shard.window(window.clone()) {
+        panic!("{kind}");
+    }
+    Sleep::within(shard, window)
+}
+
 /// Limits `future` to `duration` from now.
 ///
 /// Each poll polls the future before the time limit, so a future that is ready in time never times
@@ -180,6 +208,22 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_until(deadline))
+}
+
+/// Limits `future` to a time within `window`, which the timer chooses: see [`sleep_within`]; as
+/// [`timeout()`].
+///
+/// # Errors
+///
+/// The future resolves to [`Elapsed`](crate::Elapsed) if that time comes first.
+///
+/// # Panics
+///
+/// As [`sleep_within`].
+#[inline]
+#[track_caller]
+pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), sleep_within(window))
 }
 
 /// Returns a stream of moments `period` apart. The first comes one period from now.

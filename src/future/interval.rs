@@ -18,7 +18,7 @@ use super::global::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
 use crate::timer::schedule::{Every, Missed, Schedule};
-use crate::timer::{NEVER, ShardHandle};
+use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
 /// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at).
@@ -75,6 +75,36 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
             #[cfg(feature = "stream")]
             ended: false,
         }
+    }
+
+    /// Sets how long after it is due a tick may come, so that the timer wakes for it together with
+    /// others. Default: the [slack of the timer](crate::TimerBuilder::slack), which is zero unless it
+    /// is set.
+    ///
+    /// No tick comes early, and the interval does not drift: the moments that it yields stay one
+    /// period apart. If the slack is longer than the period, several ticks come at a time. It holds
+    /// from the next wait on: give it before the first poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let (second, clock) = (Duration::from_secs(1), ManualClock::new());
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let start = timer.now();
+    /// let mut interval = timer.interval(second).slack(second / 10);
+    /// for count in 1..=3 {
+    ///     let due = clock.run_until_stalled(interval.tick()).expect("the clock moves")?;
+    ///     assert_eq!(due, start + count * second);
+    ///     assert!(timer.now() >= due && timer.now() <= due + second / 10);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn slack(mut self, slack: Duration) -> Self {
+        self.sleep.wait.slack = nanos(slack);
+        self
     }
 
     /// Sets what happens to missed ticks. By default they are made up for.

@@ -21,6 +21,7 @@ mod timeout;
 mod wait;
 
 use std::future::IntoFuture;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,39 @@ impl Timer {
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
     }
 
+    /// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
+    /// the time so that sleeps with overlapping windows wake their tasks together, as
+    /// [`schedule_within`](Self::schedule_within) does.
+    ///
+    /// It is never ready before the window, and its task is woken at the end of it at the latest, or
+    /// at the first tick after its start if no tick begins within it. If the window has begun at the
+    /// first poll, the sleep is ready then. A window of one moment, `at..=at`, is exact to a tick,
+    /// also if the timer has a [slack](crate::TimerBuilder::slack).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use shardwheel::Timer;
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let timer = Timer::new()?;
+    /// let begin = Instant::now();
+    /// let [early, late] = [20, 50].map(|millis| begin + Duration::from_millis(millis));
+    /// block_on(timer.sleep_within(early..=late))?;
+    /// assert!(Instant::now() >= early);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The sleep resolves to an error if the window ends before it starts:
+    /// [`ScheduleErrorKind::WindowEndsBeforeStart`](crate::ScheduleErrorKind::WindowEndsBeforeStart).
+    pub fn sleep_within(&self, window: RangeInclusive<Instant>) -> Sleep {
+        Sleep::within(Arc::clone(self.handle()), window)
+    }
+
     /// Limits `future` to `duration` from now.
     pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep(duration))
@@ -56,6 +90,39 @@ impl Timer {
     /// Limits `future` to the time until `deadline`.
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep_until(deadline))
+    }
+
+    /// Limits `future` to a time within `window`, which the timer chooses: see
+    /// [`sleep_within`](Self::sleep_within).
+    ///
+    /// # Examples
+    ///
+    /// A reply may take a second; it does not matter whether it is given up a little later:
+    ///
+    /// ```
+    /// use std::future;
+    /// use std::time::{Duration, Instant};
+    /// use shardwheel::{Timer, TimeoutError};
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let timer = Timer::new()?;
+    /// let second = Instant::now() + Duration::from_secs(1);
+    /// let reply = timer.timeout_within(second..=second + Duration::from_millis(50), future::ready(7));
+    /// assert_eq!(block_on(reply), Ok(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As of [`sleep_within`](Self::sleep_within), in a
+    /// [`TimeoutError::Sleep`](crate::TimeoutError::Sleep).
+    pub fn timeout_within<F: IntoFuture>(
+        &self,
+        window: RangeInclusive<Instant>,
+        future: F,
+    ) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep_within(window))
     }
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -60,11 +60,18 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
     pub(super) fn new(handle: H, deadline: Nanos) -> Self {
-        Self { handle, wait: Wait::new(deadline) }
+        let wait = Wait::new(deadline, handle.time.slack);
+        Self { handle, wait }
+    }
+
+    pub(super) fn within(handle: H, window: RangeInclusive<Instant>) -> Self {
+        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack));
+        Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
 
     /// Returns the deadline, or the start of the timer if it is before that. `None` if it is
-    /// further away than the system's clock can represent.
+    /// further away than the system's clock can represent. Of a sleep with a window or a slack it is
+    /// the earliest time.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.wait.deadline(&self.handle)
@@ -83,7 +90,8 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
 
     /// Gives the sleep another deadline, whether it has resolved or not. The task that last polled
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
-    /// again. If the new deadline has passed, the next poll is ready.
+    /// again. If the new deadline has passed, the next poll is ready. A sleep with a window or a slack
+    /// keeps its length: the window begins at the new deadline.
     pub fn reset(&mut self, deadline: Instant) {
         self.reset_to(self.handle.time.since_start(deadline));
     }

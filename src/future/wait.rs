@@ -52,6 +52,8 @@ use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 pub(super) struct Wait {
     /// Its owner may change it until the first poll.
     pub(super) deadline: Nanos,
+    /// How long after the deadline the timer may be due. A reset keeps it.
+    pub(super) slack: Nanos,
     state: State,
 }
 
@@ -82,8 +84,13 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos) -> Self {
-        Self { deadline, state: State::Idle }
+    pub(super) fn new(deadline: Nanos, slack: Nanos) -> Self {
+        Self { deadline, slack, state: State::Idle }
+    }
+
+    /// One that has ended in an error.
+    pub(super) fn refused(kind: ScheduleErrorKind) -> Self {
+        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))) }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -146,10 +153,10 @@ impl Wait {
         self.state = State::Idle;
     }
 
-    /// The deadline's tick.
+    /// The tick for the deadline, within the slack.
     #[inline]
     fn tick(&self, handle: &ShardHandle) -> Tick {
-        handle.time.tick_for(self.deadline)
+        handle.time.tick_within(self.deadline, self.slack)
     }
 
     #[inline]

@@ -27,6 +27,10 @@ use crate::unwind::DropQuietly;
 /// The most shards that a timer can have: each may need a thread.
 const MAX_SHARDS: usize = 1024;
 
+/// The longest slack that a timer can have by default. A longer one is a wrong unit rather than a
+/// timer that may be late.
+const MAX_SLACK: Duration = Duration::from_secs(3_600);
+
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
 /// in a browser. (It has no clock there either, so `Instant::now` would panic.)
 const HAS_THREADS: bool =
@@ -47,6 +51,7 @@ pub struct TimerBuilder {
     on_thread_stop: Option<ThreadHook>,
     pub(super) executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
+    pub(super) slack: Duration,
     pub(super) on_panic: Option<Hook>,
 }
 
@@ -62,6 +67,46 @@ impl TimerBuilder {
     /// see [`platforms`](crate::platforms#windows).
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config = self.config.tick(tick);
+        self
+    }
+
+    /// Sets how long after its deadline a timer may be due, so that timers fire together: at most an
+    /// hour. Default: zero.
+    ///
+    /// A server whose timeouts may all come 10 ms late says so here, once. The timer then chooses
+    /// ticks as [`schedule_within`](Timer::schedule_within) does: of those from the deadline to the
+    /// end of the slack, the one that is a multiple of the greatest power of two. Nothing fires
+    /// early, and a slack that is shorter than a tick changes nothing.
+    ///
+    /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when they
+    /// are rescheduled or reset. What names a window has that window instead: `schedule_within`,
+    /// [`sleep_within`](Timer::sleep_within), [`timeout_within`](Timer::timeout_within); `at..=at` is
+    /// exact. So has an [`Interval::slack`](crate::Interval::slack). A recurring timer does not drift,
+    /// but one whose period is shorter than the slack has several occurrences at a time.
+    ///
+    /// # Examples
+    ///
+    /// A thousand sleeps of about a second need a few wake-ups instead of a thousand:
+    ///
+    /// ```
+    /// use std::collections::BTreeSet;
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let builder = Timer::builder().clock(clock.clone()).slack(Duration::from_millis(100));
+    /// let timer = builder.build()?;
+    /// let mut times = BTreeSet::new();
+    /// for _ in 0..1_000 {
+    ///     let key = timer.schedule_after(Duration::from_secs(1), || ())?;
+    ///     times.insert(timer.deadline(key));
+    ///     clock.advance(Duration::from_millis(1));
+    /// }
+    /// assert!(times.len() <= 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn slack(mut self, slack: Duration) -> Self {
+        self.slack = slack;
         self
     }
 
@@ -299,6 +344,9 @@ impl TimerBuilder {
         let shards = self.shards.unwrap_or_else(shards);
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(BuildError::ShardsOutOfRange { value: shards, min: 1, max: MAX_SHARDS });
+        }
+        if self.slack > MAX_SLACK {
+            return Err(BuildError::SlackTooLong { value: self.slack, max: MAX_SLACK });
         }
         if let Some(name) = self.name.clone().filter(|name| name.contains('\0')) {
             return Err(BuildError::ThreadName { name });

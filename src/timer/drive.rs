@@ -25,7 +25,7 @@ use super::inline::Kind;
 use super::placement::{self, Placement, Turns};
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
-use super::time::{NEVER, Nanos, Time};
+use super::time::{NEVER, Nanos, Time, nanos};
 use super::unfired::Unfired;
 use super::worker::Worker;
 use super::{Timer, TimerBuilder};
@@ -62,7 +62,7 @@ impl Timer {
     pub(super) fn made_by(
         builder: &TimerBuilder,
         config: &Config,
-        time: Time,
+        mut time: Time,
         (pools, each): (usize, usize),
         drivers: usize,
     ) -> Result<Self, BuildError> {
@@ -70,6 +70,7 @@ impl Timer {
         // Ordering: Relaxed, the number alone matters. No other timer has it, and it is never 0.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let first = ShardId::block(pools * each);
+        time.slack = nanos(builder.slack);
         let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
         let mut worker = |shard: usize, waker| {
             let no_memory = BuildError::OutOfMemory { shard };

@@ -156,11 +156,17 @@ impl ShardHandle {
     /// passes for a callback that keeps scheduling for the past. Only then is the clock read.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
-        let tick = self.time.tick_for(self.time.since_start(deadline));
-        if tick > self.scheduler.now().saturating_add(1) {
-            return tick;
+        self.tick_within(self.time.since_start(deadline), self.time.slack)
+    }
+
+    /// Likewise for a timer that is due at `start` or up to `slack` later.
+    #[inline]
+    pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos) -> Tick {
+        let mut first = self.time.first_tick(start);
+        if first <= self.scheduler.now().saturating_add(1) {
+            first = first.max(self.time.tick_at(self.now()).saturating_add(1));
         }
-        tick.max(self.time.tick_at(self.now()).saturating_add(1))
+        self.time.rounded(first, start, slack)
     }
 
     // ---- the worker and the end --------------------------------------------------------------

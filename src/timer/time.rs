@@ -1,7 +1,8 @@
 //! A timer's time: nanoseconds since the timer's start, and ticks.
 //!
 //! A deadline is rounded up to a tick and the clock is rounded down, so nothing fires early. Both
-//! come from the same [`Clock`]. Nanoseconds are `u64`, which reaches 584 years. Later times
+//! come from the same [`Clock`]. A timer with slack rounds its deadlines up further, to the roundest
+//! tick of a window, here and nowhere else: all that ask for a deadline's tick get the same. Nanoseconds are `u64`, which reaches 584 years. Later times
 //! saturate, and a deadline there never comes.
 //!
 //! A [`Time`] does not change after its start. Each shard of a timer has a copy.
@@ -9,6 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::window::roundest;
 use crate::clock::{Clock, FastClock};
 use crate::tick::Tick;
 use crate::unwind::DropQuietly;
@@ -26,6 +28,8 @@ pub(crate) struct Time {
     pub(super) start: Instant,
     /// The nanoseconds in a tick.
     tick: Divisor,
+    /// How long after its deadline a timer may be due, unless it has a slack of its own.
+    pub(crate) slack: Nanos,
     /// For deadlines: a faster way to read the default clock, a little ahead of it.
     fast: Option<FastClock>,
     /// For how long a thread may sleep, if the user's clock bounds that.
@@ -44,7 +48,7 @@ impl Time {
         let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
         let (fast, start) = fast.unzip();
         let start = start.unwrap_or_else(|| read(clock.as_ref()));
-        Self { clock, start, tick: Divisor::new(tick), fast, longest_sleep }
+        Self { clock, start, tick: Divisor::new(tick), slack: 0, fast, longest_sleep }
     }
 
     /// The time now.
@@ -84,10 +88,28 @@ impl Time {
         self.start.checked_add(Duration::from_nanos(at)).unwrap_or(self.start)
     }
 
-    /// The tick for a deadline: the first tick that begins at or after it.
+    /// The first tick that begins at or after a deadline.
+    #[inline]
+    pub(super) fn first_tick(&self, deadline: Nanos) -> Tick {
+        if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
+    }
+
+    /// The tick for a deadline, within the timer's slack.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Nanos) -> Tick {
-        if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
+        self.tick_within(deadline, self.slack)
+    }
+
+    /// The tick for a timer that is due at `start` or up to `slack` later.
+    #[inline]
+    pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos) -> Tick {
+        self.rounded(self.first_tick(start), start, slack)
+    }
+
+    /// The roundest tick from `first` to the end of that window; `first` if the window ends before.
+    #[inline]
+    pub(super) fn rounded(&self, first: Tick, start: Nanos, slack: Nanos) -> Tick {
+        if slack == 0 { first } else { roundest(first, self.tick_at(start.saturating_add(slack)).max(first)) }
     }
 
     /// The tick for the clock: the last tick that has begun. It never reaches the last tick of all,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
-use super::{Timer, TimerKey};
+use super::{Nanos, ShardHandle, Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::tick::Tick;
 
@@ -18,7 +18,12 @@ impl Timer {
     /// buckets begin at such ticks.
     ///
     /// The callback never runs before the window. If no tick begins within the window, it runs at
-    /// the first tick after its start. A window that has passed is due at the next tick.
+    /// the first tick after its start. A window that has passed is due at the next tick. A window of
+    /// one moment, `at..=at`, is exact to a tick, also if the timer has a
+    /// [slack](crate::TimerBuilder::slack).
+    ///
+    /// [`sleep_within`](Self::sleep_within) and [`timeout_within`](Self::timeout_within) are the same
+    /// for futures.
     ///
     /// # Examples
     ///
@@ -57,16 +62,25 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
+        match self.first_shard().window(window) {
+            Ok((start, slack)) => self.schedule_once(callback, |handle| handle.tick_within(start, slack)),
+            Err(kind) => Err(ScheduleError::new(kind, callback)),
+        }
+    }
+}
+
+impl ShardHandle {
+    /// The start of a window, and its length.
+    pub(crate) fn window(
+        &self,
+        window: RangeInclusive<Instant>,
+    ) -> Result<(Nanos, Nanos), ScheduleErrorKind> {
         let (start, end) = window.into_inner();
         if end < start {
-            let by = start.duration_since(end);
-            return Err(ScheduleError::new(ScheduleErrorKind::WindowEndsBeforeStart { by }, callback));
+            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start.duration_since(end) });
         }
-        self.schedule_once(callback, |handle| {
-            let first = handle.tick_for(start);
-            let last = handle.time.tick_at(handle.time.since_start(end));
-            roundest(first, last.max(first))
-        })
+        let [start, end] = [start, end].map(|at| self.time.since_start(at));
+        Ok((start, end - start))
     }
 }
 
@@ -74,7 +88,7 @@ impl Timer {
 ///
 /// Let `k` be the highest bit in which `first - 1` and `last` differ. Then `last` with all bits
 /// below `k` cleared is within the range, and no multiple of a higher power of two is.
-fn roundest(first: Tick, last: Tick) -> Tick {
+pub(super) fn roundest(first: Tick, last: Tick) -> Tick {
     let Some(before) = first.checked_sub(1) else { return 0 };
     let highest = (before ^ last).checked_ilog2().unwrap_or(0);
     last >> highest << highest

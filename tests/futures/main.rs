@@ -15,6 +15,7 @@ mod global;
 mod interval;
 mod reentry;
 mod runtimes;
+mod slack;
 mod sleep;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]

@@ -25,6 +25,7 @@ mod repeating;
 mod schedules;
 mod scope;
 mod settings;
+mod slack;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
