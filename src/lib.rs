@@ -80,9 +80,9 @@ pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStat
 pub use tick::Tick;
 #[cfg(feature = "timer")]
 pub use timer::{
-    CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
-    Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
-    WeakTimer,
+    CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Group, Job, Lateness,
+    LatenessBucket, Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired,
+    UnfiredTask, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

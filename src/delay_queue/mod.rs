@@ -127,7 +127,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(tick, ticket) {
+        match handle.schedule(None, tick, ticket) {
             Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }

@@ -89,7 +89,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 /// its shard.
 pub fn sleep(duration: Duration) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, after(handle, duration))
+    Sleep::new(handle, after(handle, duration), None)
 }
 
 /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
@@ -100,7 +100,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// If the [global timer](Timer::global) cannot be made.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, handle.time.since_start(deadline))
+    Sleep::new(handle, handle.time.since_start(deadline), None)
 }
 
 /// Limits `future` to `duration` from now.

@@ -28,7 +28,8 @@ use crate::timer::{NEVER, ShardHandle};
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
 /// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
 /// stream yields that error, and the next poll tries again for the same tick. The stream ends after
-/// it has yielded the error of a timer that has been shut down, or of a period of zero. Of ticks
+/// it has yielded the error of a timer that has been shut down, of a group that was cancelled, or of a
+/// period of zero. Of ticks
 /// that are ready at once, every 128th gives way to other tasks, as with a [`Sleep`].
 ///
 /// # Examples
@@ -236,5 +237,6 @@ where
 
 /// Whether no tick follows that error. A refusal is not final.
 fn is_final(error: SleepError) -> bool {
-    error.is_shut_down() || error.kind() == ScheduleErrorKind::ZeroPeriod
+    use ScheduleErrorKind::{Cancelled, ShutDown, ZeroPeriod};
+    matches!(error.kind(), ShutDown | Cancelled | ZeroPeriod)
 }

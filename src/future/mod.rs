@@ -35,14 +35,14 @@ impl Timer {
     /// at its first poll.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), after(handle, duration))
+        Sleep::new(Arc::clone(handle), after(handle, duration), self.ticket())
     }
 
     /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
     /// ready at its first poll.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
+        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.ticket())
     }
 
     /// Limits `future` to `duration` from now.

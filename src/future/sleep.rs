@@ -13,7 +13,7 @@ use futures_core::FusedFuture;
 
 use super::error::SleepError;
 use super::wait::Wait;
-use crate::timer::{Nanos, ShardHandle};
+use crate::timer::{Nanos, ShardHandle, Ticket};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -22,7 +22,8 @@ use crate::timer::{Nanos, ShardHandle};
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the
-/// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer.
+/// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer, or the
+/// sleep's [`Group`](crate::Group) is cancelled.
 ///
 /// So that a task whose sleeps are all ready returns to its executor now and then, every 128th such
 /// answer on a thread is pending first: it wakes the task at once, and the next poll is ready.
@@ -58,8 +59,8 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos) -> Self {
-        Self { handle, wait: Wait::new(deadline) }
+    pub(super) fn new(handle: H, deadline: Nanos, ticket: Option<Ticket>) -> Self {
+        Self { handle, wait: Wait::new(deadline, ticket) }
     }
 
     /// Returns the deadline, or the start of the timer if it is before that. `None` if it is

@@ -20,6 +20,7 @@
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
 //! | `key.rs` | Keys, and the calls that take one. |
+//! | `group.rs` | Groups: timers that end together. |
 //! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
 //! | `window.rs` | Timers that may fire at any time within a window. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
@@ -40,6 +41,7 @@ mod driver_thread;
 pub(crate) mod drivers;
 mod executor;
 mod global;
+mod group;
 pub(crate) mod inline;
 mod key;
 mod pace;
@@ -63,6 +65,7 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
+pub use group::Group;
 pub use key::{CancelGuard, TimerKey};
 pub use placement::Placement;
 pub use recurring::Occurrence;
@@ -71,6 +74,7 @@ pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 
+pub(crate) use group::Ticket;
 pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
@@ -79,6 +83,7 @@ pub(crate) use time::{NEVER, Nanos, nanos};
 use crate::error::{BuildError, ScheduleError};
 use crate::tick::Tick;
 use drive::Inner;
+use group::Members;
 use inline::fits;
 
 /// Runs callbacks and wakes futures when they are due.
@@ -115,6 +120,8 @@ use inline::fits;
 #[derive(Clone)]
 pub struct Timer {
     inner: Arc<Inner>,
+    /// Of the handle of a group: what is scheduled through it enters.
+    members: Option<Arc<Members>>,
 }
 
 impl Timer {
@@ -251,7 +258,7 @@ impl Timer {
     /// dropped.
     #[must_use]
     pub fn downgrade(&self) -> WeakTimer {
-        WeakTimer { inner: Arc::downgrade(&self.inner) }
+        WeakTimer { inner: Arc::downgrade(&self.inner), members: self.members.clone() }
     }
 
     /// The first shard, which each timer has.
@@ -279,10 +286,10 @@ impl Timer {
         let (callback, tick) = handle.beside(callback, || tick(handle));
         let has_not_run = "a callback that was refused has not run";
         let key = if const { fits::<Option<F>>() } {
-            let scheduled = handle.schedule(tick, Some(callback));
+            let scheduled = handle.schedule(self.members.as_ref(), tick, Some(callback));
             scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = handle.schedule(tick, Some(Box::new(callback)));
+            let scheduled = handle.schedule(self.members.as_ref(), tick, Some(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))
@@ -322,6 +329,7 @@ impl fmt::Debug for Timer {
 #[derive(Clone, Debug)]
 pub struct WeakTimer {
     inner: Weak<Inner>,
+    members: Option<Arc<Members>>,
 }
 
 impl WeakTimer {
@@ -332,6 +340,6 @@ impl WeakTimer {
     /// down.
     #[must_use]
     pub fn upgrade(&self) -> Option<Timer> {
-        self.inner.upgrade().map(|inner| Timer { inner })
+        self.inner.upgrade().map(|inner| Timer { inner, members: self.members.clone() })
     }
 }
