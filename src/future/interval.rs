@@ -157,8 +157,9 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
-    /// zero. After a refusal the next call waits for the same tick.
+    /// [`SleepError`], if the timer has been shut down or refuses another sleep, the interval's
+    /// [`Group`](crate::Group) was cancelled, or the period is zero. After a refusal the next call
+    /// waits for the same tick.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context)).await
     }
