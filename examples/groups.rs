@@ -1,5 +1,5 @@
-//! A server's connections, each with an idle timeout, a ping and a limit on the task that serves it.
-//! All of a connection's timers are in one group, so closing the connection is one drop.
+//! A server's connections, each with an idle timeout, a ping and a limit on the task that serves
+//! it. All of a connection's timers are in one group, so closing the connection is one drop.
 //!
 //! `cargo run --example groups`
 

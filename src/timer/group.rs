@@ -1,22 +1,23 @@
 //! Groups of timers that end together.
 //!
 //! A group is a [`Timer`] handle with a set: what is scheduled through that handle is a member. The
-//! set has the members' keys, by numbers that are never used again. A member gets its number, without
-//! a key yet, before its timer is scheduled. A callback's [`Ticket`] lies beside it in the timer's
-//! node, and the ticket's drop takes the number out of the set, however the timer ends. A sleep has
-//! its ticket itself.
+//! set has the members' keys, by numbers that are never used again. A member gets its number,
+//! without a key yet, before its timer is scheduled. A callback's [`Ticket`] lies beside it in the
+//! timer's node, and the ticket's drop takes the number out of the set, however the timer ends. A
+//! sleep has its ticket itself.
 //!
 //! The node's word decides whether a member fires or is cancelled; the set decides nothing. A key
 //! enters the set when the timer has it already ([`Members::fill`]). Before that,
 //!
 //! - *the timer may have ended*: its number has left the set, and stays out.
-//! - *the group may have been cancelled*: the set is empty, so the thread that brings the key cancels
-//!   the timer itself. A call that schedules then returns the callback as an error.
-//! - *the timer may have been moved to another node, or got another waker*: a cancel by the old key,
-//!   or in the middle of the exchange, has missed it. Again the thread that brings the key cancels it.
+//! - *the group may have been cancelled*: the set is empty, so the thread that brings the key
+//!   cancels the timer itself. A call that schedules then returns the callback as an error.
+//! - *the timer may have been moved to another node, or got another waker*: a cancel by the old
+//!   key, or in the middle of the exchange, has missed it. Again the thread that brings the key
+//!   cancels it.
 //!
-//! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it. No
-//! user code and no step of a shard runs under the lock.
+//! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
+//! No user code and no step of a shard runs under the lock.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,14 +41,14 @@ use crate::tick::Tick;
 /// Timers, sleeps and recurring callbacks that end together: when [`cancel_all`](Self::cancel_all)
 /// is called, or when the last handle of the group is dropped. Made by [`Timer::group`].
 ///
-/// A connection, a session or an actor owns a group. A group is used as its [`Timer`] is: it has all
-/// methods of a [`Timer`], and what they schedule is a member of the group. So are the sleeps,
+/// A connection, a session or an actor owns a group. A group is used as its [`Timer`] is: it has
+/// all methods of a [`Timer`], and what they schedule is a member of the group. So are the sleeps,
 /// timeouts and intervals that they make, but no [`DelayQueue`](crate::DelayQueue).
 ///
-/// A member leaves the group when it has fired, was cancelled or, if it recurs, has ended; a sleep, a
-/// timeout or an interval leaves when it is dropped. A [cancel](Timer::cancel) by its key ends one
-/// member, through the group or the timer alike. After a [reschedule](Timer::reschedule_after) a
-/// member is still one.
+/// A member leaves the group when its callback has run, or was cancelled; one that recurs, when it
+/// has ended; a sleep, a timeout or an interval, when it is dropped. A [cancel](Timer::cancel) by
+/// its key ends one member, through the group or the timer alike. After a
+/// [reschedule](Timer::reschedule_after) a member is still one.
 ///
 /// # Handles
 ///
@@ -110,15 +111,15 @@ use crate::tick::Tick;
 /// # Performance
 ///
 /// A member costs what it costs without a group, and three uses of the group's lock: two when it is
-/// scheduled, one when it ends. Its callback is boxed. All this is O(1), amortised over the members:
-/// the set grows and shrinks with their number. The lock is held for a few steps, never while user
-/// code runs or a shard is used. But a thread that the system stops under the lock delays the others
-/// that use *this* group, and the timer's thread at a member of it. Timers without a group take no
-/// lock.
+/// scheduled, one when it ends. Its callback is boxed. All this is O(1), amortised over the
+/// members: the set grows and shrinks with their number. The lock is held for a few steps, never
+/// while user code runs or a shard is used. But a thread that the system stops under the lock
+/// delays the others that use *this* group, and the timer's thread at a member of it. Timers
+/// without a group take no lock.
 ///
-/// On a loaded machine with two cores, one thread, 100,000 members, the least of 45 runs: a callback
-/// that is scheduled and fires takes 430 ns in a group and 200 ns without one; scheduled and cancelled
-/// at once, 130 and 50 ns. `cancel_all` takes 110 ns a member, and
+/// On a loaded machine with two cores, one thread, 100,000 members, the least of 45 runs: a
+/// callback that is scheduled and fires takes 430 ns in a group and 200 ns without one; scheduled
+/// and cancelled at once, 130 and 50 ns. `cancel_all` takes 110 ns a member, and
 /// [`cancel_batch`](Timer::cancel_batch) of timers without a group 26 ns.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -147,23 +148,24 @@ impl Timer {
 impl Group {
     /// Cancels all members, and returns how many will not fire (again) because of that.
     ///
-    /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not count a
-    /// member that is being fired. A recurring callback that is running does not recur. Sleeps are
-    /// woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless their deadline has
-    /// passed by then. They stay cancelled after a reset. A sleep that has not been polled yet has no
-    /// timer and is not counted.
+    /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
+    /// count a member that is being fired. A recurring callback that is running does not recur.
+    /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
+    /// their deadline has passed by then. They stay cancelled after a reset. A sleep that has not
+    /// been polled yet has no timer and is not counted.
     ///
-    /// The group can be used again: the call does not affect what is scheduled after it. A call that
-    /// is scheduling a member meanwhile may return an
-    /// [error](crate::ScheduleErrorKind::Cancelled), with the callback. A member that another thread
-    /// is rescheduling meanwhile is cancelled, but not always counted: the reschedule then returns
-    /// `None`.
+    /// The group can be used again: the call does not affect what is scheduled after it. A call
+    /// that is scheduling a member meanwhile may return an
+    /// [error](crate::ScheduleErrorKind::Cancelled), with the callback. A member that another
+    /// thread is rescheduling meanwhile is cancelled, but not always counted: the reschedule then
+    /// returns `None`.
     ///
     /// It may be called from anywhere, also from a member's callback or the drop of one.
     ///
     /// # Panics
     ///
-    /// As [`Timer::cancel_batch`], and likewise if a sleep's waker panics: all members are cancelled.
+    /// As [`Timer::cancel_batch`], and likewise if a sleep's waker panics: all members are
+    /// cancelled.
     ///
     /// # Performance
     ///
@@ -227,7 +229,8 @@ pub(crate) struct Members(Mutex<Set>);
 #[derive(Default)]
 struct Set {
     /// The members' keys by their numbers; `None` for a member that has no timer yet. The numbers
-    /// are the group's own, so the hasher need not be random, and the order is the same in each run.
+    /// are the group's own, so the hasher need not be random, and the order is the same in each
+    /// run.
     keys: HashMap<u64, Option<TimerKey>, BuildHasherDefault<DefaultHasher>>,
     /// The last member's number.
     last: u64,
@@ -264,8 +267,8 @@ impl Members {
         if let Stopped::Pending(task) = handle.scheduler.stop(key.key()) { Some(task) } else { None }
     }
 
-    /// Schedules a task as a member. If it is refused, or the group is cancelled meanwhile, the error
-    /// returns it.
+    /// Schedules a task as a member. If it is refused, or the group is cancelled meanwhile, the
+    /// error returns it.
     pub(super) fn schedule(
         self: &Arc<Self>,
         handle: &ShardHandle,
@@ -303,8 +306,8 @@ impl Ticket {
 }
 
 impl Drop for Ticket {
-    /// The set shrinks when it has room for eight times its members, to twice: many have left by then,
-    /// so the cost for each of them is O(1).
+    /// The set shrinks when it has room for eight times its members, to twice: many have left by
+    /// then, so the cost for each of them is O(1).
     fn drop(&mut self) {
         let keys = &mut self.members.lock().keys;
         keys.remove(&self.number);
@@ -314,7 +317,8 @@ impl Drop for Ticket {
     }
 }
 
-/// The task of a member in the group's own. The ticket is dropped first: the task's drop is user code.
+/// The task of a member in the group's own. The ticket is dropped first: the task's drop is user
+/// code.
 pub(super) struct Member {
     pub(super) ticket: Ticket,
     task: Box<Task>,

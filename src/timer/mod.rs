@@ -306,7 +306,7 @@ impl fmt::Debug for Timer {
 /// [`Timer::downgrade`].
 ///
 /// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
-/// `WeakTimer` does not.
+/// `WeakTimer` does not. The weak handle of a [`Group`] gives a timer within that group.
 ///
 /// # Examples
 ///

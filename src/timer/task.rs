@@ -29,8 +29,8 @@ pub(crate) enum Task {
 }
 
 impl ShardHandle {
-    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member if
-    /// there is a group. If it is refused, the error returns it.
+    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
+    /// if there is a group. If it is refused, the error returns it.
     #[inline]
     pub(crate) fn schedule<R: Run>(
         &self,

@@ -35,8 +35,8 @@ fn of_all_kinds(timer: &Timer) -> (Group, Count) {
 
 const KINDS: usize = 7;
 
-/// `cancel_all` ends members of all kinds and counts them, and hands back what they hold at once. It
-/// ends nothing else, and the group is empty then. Promises 2 and 5.
+/// `cancel_all` ends members of all kinds and counts them, and hands back what they hold at once.
+/// It ends nothing else, and the group is empty then. Promises 2 and 5.
 #[test]
 fn members_of_all_kinds_end_together() {
     for (timer, _) in both() {
@@ -183,8 +183,7 @@ fn a_callback_may_end_its_own_group() {
                 if recurs {
                     group.schedule_every(ms(1), end).expect("the timer is open");
                 } else {
-                    let mut end = end;
-                    after(&group, ms(1), move || end());
+                    after(&group, ms(1), end);
                 }
                 drop(group);
                 pass(&clock, ms(5));
@@ -222,8 +221,8 @@ fn a_callback_that_is_out_does_not_recur() {
     });
 }
 
-/// A callback that holds its own group keeps it; a handle of the timer in the group, and a weak one,
-/// keep nothing, and are refused when the group has ended.
+/// A callback that holds its own group keeps it; a handle of the timer in the group, and a weak
+/// one, keep nothing, and are refused when the group has ended.
 #[test]
 fn handles_that_do_not_keep_the_group() {
     let (timer, clock) = manual();

@@ -37,10 +37,10 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls `look`
-    /// with the payload on the way, while it is pinned, and `then` with the timer's key from then on.
-    /// `None` means that the timer has ended, or that its payload is out. If there is no memory, the
-    /// timer keeps its deadline and its key.
+    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls
+    /// `look` with the payload on the way, while it is pinned, and `then` with the timer's key from
+    /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
+    /// memory, the timer keeps its deadline and its key.
     ///
     /// A recurring timer is always moved, because its word does not prove its `base`.
     ///
