@@ -486,6 +486,7 @@ fn threads_that_cancel_the_group_while_others_use_it() {
         let cancel = || {
             while !is_over.load(Ordering::SeqCst) {
                 counted.fetch_add(group.cancel_all(), Ordering::SeqCst);
+                thread::sleep(Duration::from_micros(20));
             }
         };
         let cancels = [scope.spawn(cancel), scope.spawn(cancel)];
