@@ -173,6 +173,9 @@ pub enum ScheduleErrorKind {
     /// The schedule passed to [`schedule_with`](crate::Timer::schedule_with) has no first
     /// occurrence.
     NoOccurrence,
+    /// The timer's [`Group`](crate::Group) was cancelled or had ended: while the timer was being
+    /// scheduled, or before a sleep's deadline.
+    Cancelled,
 }
 
 impl ScheduleErrorKind {
@@ -203,6 +206,7 @@ impl fmt::Display for ScheduleErrorKind {
             }
             Self::ZeroPeriod => f.write_str("the period is 0 ns; it must be at least 1 ns"),
             Self::NoOccurrence => f.write_str("the schedule has no first occurrence, so there is no timer"),
+            Self::Cancelled => f.write_str("the timer's group was cancelled, or has ended"),
         }
     }
 }

@@ -82,9 +82,9 @@ pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStat
 pub use tick::Tick;
 #[cfg(feature = "timer")]
 pub use timer::{
-    CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
-    Missed, Occurrence, Placement, Schedule, Scoped, Stats, Timer, TimerBuilder, TimerKey, Unfired,
-    UnfiredTask, Waiting, WallSchedule, WeakTimer,
+    CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Group, Job, Lateness,
+    LatenessBucket, Missed, Occurrence, Placement, Schedule, Scoped, Stats, Timer, TimerBuilder, TimerKey,
+    Unfired, UnfiredTask, Waiting, WallSchedule, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

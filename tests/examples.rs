@@ -129,6 +129,18 @@ fn buffs() {
     prints("buffs", &[&texts[..], &ends].concat());
 }
 
+#[test]
+fn groups() {
+    let texts = [
+        "10000 connections: 3 members each, 30000 timers pending",
+        "after 100 s: 50000 pings, 0 idle",
+        "one connection ends its 4 timers",
+        ": 0 timers pending",
+        "10000 tasks have ended, 40000 pings had no answer",
+    ];
+    prints("groups", &texts);
+}
+
 /// No turn gets through the burst, and all of it fires in the end.
 #[test]
 fn budget() {

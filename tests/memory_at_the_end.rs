@@ -94,13 +94,42 @@ fn threads_leave_little(threads: usize) {
     assert!(left() <= 8 * MIB, "{threads} threads leave {} bytes", left());
 }
 
+/// Members of a group that come and go leave nothing, however many they were, and however many were
+/// pending at a time.
+fn members_leave_little() {
+    const AT_ONCE: usize = 200_000;
+    let timer = Timer::builder().clock(ManualClock::new()).shards(1).build().expect("they are within limits");
+    let group = timer.group();
+    let schedule = || group.schedule_after(HOUR, || ()).expect("the timer is open");
+    let mut pending: std::collections::VecDeque<_> = (0..64).map(|_| schedule()).collect();
+    let (peak, ()) = peak_of(|| {
+        for _ in 0..1_000_000 {
+            pending.push_back(schedule());
+            assert!(pending.pop_front().is_some_and(|key| timer.cancel(key)));
+        }
+    });
+    assert!(peak <= CONSTANT, "a million members take {peak} bytes");
+    assert_eq!((group.len(), group.cancel_all()), (64, 64));
+
+    let keys: Vec<_> = (0..AT_ONCE).map(|_| schedule()).collect();
+    // In another order than they came, and all but a few.
+    let leave = |i: usize| keys[i * 77_777 % AT_ONCE];
+    assert!((0..AT_ONCE - 50).all(|i| timer.cancel(leave(i))));
+    assert_eq!(group.len(), 50);
+    let with_few = in_use();
+    drop(group);
+    let kept = with_few - in_use();
+    assert!((1..=MIB / 16).contains(&kept), "50 members of once {AT_ONCE} take {kept} bytes");
+}
+
 /// All steps in turn, as the counts are those of the process; failures are listed at the end.
 #[test]
 fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
-    let steps: [(&str, fn()); 4] = [
+    let steps: [(&str, fn()); 5] = [
         ("threads", || ends_without_a_copy(false)),
         ("by hand", || ends_without_a_copy(true)),
         ("sleeps", sleeps_end_without_a_copy),
+        ("members", members_leave_little),
         ("crowd", || threads_leave_little(2_000)),
     ];
     let failed: Vec<_> =

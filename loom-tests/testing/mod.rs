@@ -81,9 +81,9 @@ pub fn is_stopped<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
     scheduler.is_stopped(key)
 }
 
-/// Calls `Scheduler::relocate_recurring`.
+/// Calls `Scheduler::relocate`.
 pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
-    scheduler.relocate_recurring(key, deadline)
+    scheduler.relocate(key, deadline, |_| (), |moved| moved)
 }
 
 /// Calls `Advancer::move_to`.

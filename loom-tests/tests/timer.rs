@@ -1,6 +1,6 @@
 //! `Timer` against its own threads: a future that is polled, dropped or reset while it fires
 //! (hazard 12), callbacks that act on the bucket that is being flushed (hazard 9), and the end
-//! (hazard 10).
+//! (hazard 10). Members of a group against its end (hazard 19).
 //!
 //! The timer has no threads here. One thread of the model drives it by a manual clock, another
 //! thread is the user. (How a shard's own thread sleeps and wakes is the shard's protocol, modelled
@@ -306,4 +306,89 @@ fn hazard_10_the_timer_ends_while_one_schedules() {
         let unfired = ender.join().unwrap();
         assert_eq!(unfired + usize::from(refused), 1);
     });
+}
+
+/// A group's member: what became of its callback.
+fn member(fate: &Arc<AtomicUsize>) -> impl FnOnce() + Send + use<> {
+    let fate = Arc::clone(fate);
+    move || assert_eq!(fate.fetch_add(1, Ordering::Relaxed), 0, "it fires once")
+}
+
+/// A member is being scheduled while its group is cancelled: it is counted, or comes back as an
+/// error, or stays. A handle that is dropped afterwards leaves nothing pending.
+#[test]
+fn hazard_19_a_member_is_scheduled_while_its_group_is_cancelled() {
+    model(|| {
+        let (_clock, timer) = small_timer();
+        let (group, fate) = (timer.group(), Arc::new(AtomicUsize::new(0)));
+        let canceller = {
+            let group = group.clone();
+            thread::spawn(move || group.cancel_all())
+        };
+        let scheduled = group.schedule_after(TICK, member(&fate));
+        let counted = canceller.join().expect("it does not panic");
+        let stays = group.len();
+        assert_eq!(usize::from(scheduled.is_err()) + counted + stays, 1);
+        assert_eq!(timer.stats().pending, stays);
+        drop(group);
+        drop(scheduled);
+        assert_eq!((timer.stats().pending, Arc::strong_count(&fate)), (0, 1), "a callback is kept");
+    });
+}
+
+/// A member fires while its group is cancelled: it fires, or is counted.
+#[test]
+fn hazard_19_a_member_fires_while_its_group_is_cancelled() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let (group, fate) = (timer.group(), Arc::new(AtomicUsize::new(0)));
+        group.schedule_after(TICK, member(&fate)).expect("the timer is open");
+        let driven = drive(&clock, 2);
+        let counted = group.cancel_all();
+        driven();
+        clock.advance(TICK);
+        assert_eq!(counted + fate.load(Ordering::Relaxed), 1);
+        assert_eq!((group.len(), Arc::strong_count(&fate)), (0, 1));
+    });
+}
+
+/// A member is moved to another node while its group is cancelled: it ends, and is counted or was
+/// not to be moved any more.
+#[test]
+fn hazard_19_a_member_is_moved_while_its_group_is_cancelled() {
+    model(|| {
+        let (_clock, timer) = small_timer();
+        let (group, fate) = (timer.group(), Arc::new(AtomicUsize::new(0)));
+        let key = group.schedule_after(3 * TICK, member(&fate)).expect("the timer is open");
+        let canceller = {
+            let group = group.clone();
+            thread::spawn(move || group.cancel_all())
+        };
+        let moved = timer.reschedule_after(key, TICK);
+        let counted = canceller.join().expect("it does not panic");
+        assert!(counted == 1 || moved.is_none());
+        assert_eq!((timer.stats().pending, group.len(), Arc::strong_count(&fate)), (0, 0, 1));
+    });
+}
+
+/// A sleep is polled, for the first time or with another waker, while its group is cancelled: the
+/// poll is ready, or its waker is woken.
+#[test]
+fn hazard_19_a_sleep_is_polled_while_its_group_is_cancelled() {
+    for is_first in [true, false] {
+        model(move || {
+            let (_clock, timer) = small_timer();
+            let group = timer.group();
+            let mut sleep = group.sleep(TICK);
+            let (_former, former) = CountingWake::waker();
+            assert!(is_first || poll(&mut sleep, &former).is_pending());
+            let canceller = thread::spawn(move || group.cancel_all());
+            let (woken, waker) = CountingWake::waker();
+            let polled = poll(&mut sleep, &waker);
+            canceller.join().expect("it does not panic");
+            assert!(polled.is_ready() || woken.count() >= 1, "told to wait, and not woken");
+            assert!(matches!(poll(&mut sleep, &waker), Poll::Ready(Err(_))));
+            assert_eq!(timer.stats().pending, 0);
+        });
+    }
 }

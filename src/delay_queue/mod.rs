@@ -128,7 +128,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(tick, ticket) {
+        match handle.schedule(None, tick, ticket) {
             Ok(key) => {
                 let timer_key = TimerKey::once(key);
                 self.index.add(id, timer_key);

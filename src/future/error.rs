@@ -6,8 +6,8 @@ use std::io;
 
 use crate::error::ScheduleErrorKind;
 
-/// The error of a [`Sleep`](crate::Sleep) that ended before its deadline: the timer was shut down,
-/// or refused the sleep.
+/// The error of a [`Sleep`](crate::Sleep) that ended before its deadline: the timer was shut down
+/// or refused the sleep, or the sleep's [`Group`](crate::Group) was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepError {
     kind: ScheduleErrorKind,
@@ -93,7 +93,7 @@ impl From<Elapsed> for io::Error {
 pub enum TimeoutError {
     /// The time limit has passed.
     Elapsed,
-    /// The timer refused the time limit's sleep, or was shut down.
+    /// The timer refused the time limit's sleep or was shut down, or the group was cancelled.
     Sleep(SleepError),
 }
 

@@ -122,7 +122,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();
     let deadline = after(&shard, duration);
-    Sleep::new(shard, deadline)
+    Sleep::new(shard, deadline, None)
 }
 
 /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
@@ -134,7 +134,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let shard = GlobalShard::current();
     let deadline = shard.time.since_start(deadline);
-    Sleep::new(shard, deadline)
+    Sleep::new(shard, deadline, None)
 }
 
 /// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
@@ -162,7 +162,7 @@ pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
     if let Err(kind) = shard.window(window.clone()) {
         panic!("{kind}");
     }
-    Sleep::within(shard, window)
+    Sleep::within(shard, window, None)
 }
 
 /// Limits `future` to `duration` from now.

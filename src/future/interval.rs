@@ -21,16 +21,17 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
-/// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at).
-/// The free function [`interval`](crate::interval()) returns a
+/// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at). The free
+/// function [`interval`](crate::interval()) returns a
 /// [`global::Interval`](crate::global::Interval).
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
 /// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
 /// stream yields that error, and the next poll tries again for the same tick. The stream ends after
-/// it has yielded the error of a timer that has been shut down, or of a period of zero. Of ticks
-/// that are ready at once, every 128th gives way to other tasks, as with a [`Sleep`].
+/// it has yielded the error of a timer that has been shut down, of a group that was cancelled, or
+/// of a period of zero. Of ticks that are ready at once, every 128th gives way to other tasks, as
+/// with a [`Sleep`].
 ///
 /// # Examples
 ///
@@ -187,8 +188,9 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
-    /// zero. After a refusal the next call waits for the same tick.
+    /// [`SleepError`], if the timer has been shut down or refuses another sleep, the interval's
+    /// [`Group`](crate::Group) was cancelled, or the period is zero. After a refusal the next call
+    /// waits for the same tick.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context)).await
     }
@@ -267,5 +269,6 @@ where
 
 /// Whether no tick follows that error. A refusal is not final.
 fn is_final(error: SleepError) -> bool {
-    error.is_shut_down() || error.kind() == ScheduleErrorKind::ZeroPeriod
+    use ScheduleErrorKind::{Cancelled, ShutDown, ZeroPeriod};
+    matches!(error.kind(), ShutDown | Cancelled | ZeroPeriod)
 }

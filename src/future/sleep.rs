@@ -14,7 +14,7 @@ use futures_core::FusedFuture;
 use super::error::SleepError;
 use super::global::GlobalShard;
 use super::wait::Wait;
-use crate::timer::{NEVER, Nanos, ShardHandle, Timer};
+use crate::timer::{NEVER, Nanos, ShardHandle, Ticket, Timer};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -23,7 +23,8 @@ use crate::timer::{NEVER, Nanos, ShardHandle, Timer};
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the
-/// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer.
+/// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer, or the
+/// sleep's [`Group`](crate::Group) is cancelled.
 ///
 /// So that a task whose sleeps are all ready returns to its executor now and then, every 128th such
 /// answer on a thread is pending first: it wakes the task at once, and the next poll is ready.
@@ -59,13 +60,13 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos) -> Self {
-        let wait = Wait::new(deadline, handle.time.slack);
+    pub(super) fn new(handle: H, deadline: Nanos, ticket: Option<Ticket>) -> Self {
+        let wait = Wait::new(deadline, handle.time.slack, ticket);
         Self { handle, wait }
     }
 
-    pub(super) fn within(handle: H, window: RangeInclusive<Instant>) -> Self {
-        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack));
+    pub(super) fn within(handle: H, window: RangeInclusive<Instant>, ticket: Option<Ticket>) -> Self {
+        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack, ticket));
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
 

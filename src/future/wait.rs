@@ -40,7 +40,7 @@ use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
-use crate::timer::{NEVER, Nanos, ShardHandle, Task};
+use crate::timer::{NEVER, Nanos, ShardHandle, Task, Ticket, TimerKey};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
 /// counts its uses of the handle, and a sleep of the global timer need not. (Generic over the
@@ -55,6 +55,8 @@ pub(super) struct Wait {
     /// How long after the deadline the timer may be due. A reset keeps it.
     pub(super) slack: Nanos,
     state: State,
+    /// Of a member of a group.
+    ticket: Option<Ticket>,
 }
 
 #[derive(Clone, Copy)]
@@ -84,13 +86,13 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos, slack: Nanos) -> Self {
-        Self { deadline, slack, state: State::Idle }
+    pub(super) fn new(deadline: Nanos, slack: Nanos, ticket: Option<Ticket>) -> Self {
+        Self { deadline, slack, state: State::Idle, ticket }
     }
 
     /// One that has ended in an error.
     pub(super) fn refused(kind: ScheduleErrorKind) -> Self {
-        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))) }
+        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))), ticket: None }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -129,6 +131,19 @@ impl Wait {
             }
             State::Idle | State::Done(_) => State::Idle,
         };
+        let _ = self.wait_on(handle);
+    }
+
+    /// Tells the group, if there is one, which timer waits. If the group was cancelled before that,
+    /// cancels the timer, wakes the task and ends.
+    fn wait_on(&mut self, handle: &ShardHandle) -> Poll<Result<(), SleepError>> {
+        if let (Some(ticket), State::Waiting { key, .. }) = (&self.ticket, self.state)
+            && let Some(mut task) = ticket.members.fill(ticket.number, handle, TimerKey::once(key))
+        {
+            handle.run_for_caller(|| task.take_waker().map(Waker::wake));
+            return self.end(self.outcome(handle, None));
+        }
+        Poll::Pending
     }
 
     /// Whether `deadline` has passed by the clock. The fast clock is ahead by microseconds, so it
@@ -190,7 +205,7 @@ impl Wait {
         match handle.scheduler.schedule_by(tick, || Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
-                Poll::Pending
+                self.wait_on(handle)
             }
             Err(refused) => {
                 let kind = refused.kind();
@@ -234,7 +249,7 @@ impl Wait {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);
-                Poll::Pending
+                self.wait_on(handle)
             }
             Exchanged::Over(former) => {
                 let ended = self.end(self.outcome(handle, None));
@@ -260,8 +275,10 @@ impl Wait {
     /// How a sleep has ended whose timer is gone or was refused.
     fn outcome(&self, handle: &ShardHandle, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
         let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
-        match refused.or(shut_down) {
-            // The deadline has passed: the timer has fired before the shutdown, or was not needed.
+        let is_cancelled = self.ticket.as_ref().is_some_and(Ticket::is_cancelled);
+        let cancelled = is_cancelled.then_some(ScheduleErrorKind::Cancelled);
+        match refused.or(shut_down).or(cancelled) {
+            // The deadline has passed: the timer has fired before that, or was not needed.
             Some(_) if self.has_passed(handle, self.deadline) => Ok(()),
             Some(kind) => Err(SleepError::new(kind)),
             None => Ok(()),

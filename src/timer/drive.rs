@@ -88,7 +88,8 @@ impl Timer {
         let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
         let (handles, placement) = (handles.into(), builder.placement);
         let (turns, threads) = (Turns::default(), Mutex::default());
-        Ok(Self { inner: Arc::new(Inner { id, first, handles, placement, turns, pools, threads }) })
+        let inner = Inner { id, first, handles, placement, turns, pools, threads };
+        Ok(Self { inner: Arc::new(inner), members: None })
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Timer;
 use super::inline::Run;
 use super::shard_handle::ShardHandle;
-use crate::shard::{Ahead, Key, Stopped};
+use super::task::Task;
+use crate::shard::{Ahead, Extended, Key, Stopped};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
@@ -29,6 +31,10 @@ impl TimerKey {
 
     pub(super) fn recurring(key: Key) -> Self {
         Self { key: key.marked() }
+    }
+
+    pub(super) fn new(key: Key, recurs: bool) -> Self {
+        if recurs { Self::recurring(key) } else { Self::once(key) }
     }
 
     #[inline]
@@ -209,19 +215,28 @@ impl Timer {
     fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
         let handle = self.home_of(key)?;
         let tick = tick(handle);
-        if key.recurs() {
-            handle.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
-        } else {
-            handle.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
+        let scheduler = &handle.scheduler;
+        match if key.recurs() { Extended::NeedsMove } else { scheduler.extend(key.key(), tick) } {
+            Extended::Gone => return None,
+            Extended::Done => return Some(key),
+            Extended::NeedsMove => {}
         }
+        let mut place = None;
+        let look = |task: &Task| place = task.ticket().map(|ticket| (ticket.members.clone(), ticket.number));
+        let moved = TimerKey::new(scheduler.relocate(key.key(), tick, look, |moved| moved)?, key.recurs());
+        // A member of a group stays one, or is cancelled with the group.
+        let cancelled = place.and_then(|(members, number)| members.fill(number, handle, moved));
+        let is_cancelled = cancelled.map(|task| handle.discard_task(None, task)).is_some();
+        (!is_cancelled).then_some(moved)
     }
 }
 
-/// Cancels a timer of that shard. The callback is dropped here, and may panic.
+/// Cancels a timer of that shard. The callback is dropped here, or the sleep woken: both may panic.
 #[inline]
 fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
     if !key.recurs() {
-        return handle.scheduler.cancel(key.key()).is_some();
+        let cancelled = handle.scheduler.cancel(key.key());
+        return cancelled.map(|mut task| task.take_waker().map(Waker::wake)).is_some();
     }
     let mut stopped = handle.scheduler.stop(key.key());
     if let Stopped::Pending(task) = &mut stopped {

@@ -21,6 +21,7 @@
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
 //! | `key.rs` | Keys, and the calls that take one. |
+//! | `group.rs` | Groups: timers that end together. |
 //! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
 //! | `window.rs` | Timers that may fire at any time within a window. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
@@ -42,6 +43,7 @@ mod driver_thread;
 pub(crate) mod drivers;
 mod executor;
 mod global;
+mod group;
 pub(crate) mod inline;
 mod key;
 mod pace;
@@ -67,6 +69,7 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
+pub use group::Group;
 pub use key::{CancelGuard, TimerKey};
 pub use placement::Placement;
 pub use recurring::Occurrence;
@@ -77,6 +80,7 @@ pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use wall::WallSchedule;
 
+pub(crate) use group::Ticket;
 pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use scope::Inherited;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
@@ -86,6 +90,7 @@ pub(crate) use time::{NEVER, Nanos, nanos};
 use crate::error::{BuildError, ScheduleError};
 use crate::tick::Tick;
 use drive::Inner;
+use group::Members;
 use inline::fits;
 
 /// Runs callbacks and wakes futures when they are due.
@@ -122,6 +127,8 @@ use inline::fits;
 #[derive(Clone)]
 pub struct Timer {
     inner: Arc<Inner>,
+    /// Of the handle of a group: what is scheduled through it enters.
+    members: Option<Arc<Members>>,
 }
 
 impl Timer {
@@ -259,7 +266,7 @@ impl Timer {
     /// dropped.
     #[must_use]
     pub fn downgrade(&self) -> WeakTimer {
-        WeakTimer { inner: Arc::downgrade(&self.inner) }
+        WeakTimer { inner: Arc::downgrade(&self.inner), members: self.members.clone() }
     }
 
     /// The first shard, which each timer has.
@@ -287,10 +294,10 @@ impl Timer {
         let (callback, tick) = handle.beside(callback, || tick(handle));
         let has_not_run = "a callback that was refused has not run";
         let key = if const { fits::<Option<F>>() } {
-            let scheduled = handle.schedule(tick, Some(callback));
+            let scheduled = handle.schedule(self.members.as_ref(), tick, Some(callback));
             scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = handle.schedule(tick, Some(Box::new(callback)));
+            let scheduled = handle.schedule(self.members.as_ref(), tick, Some(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))
@@ -307,7 +314,7 @@ impl fmt::Debug for Timer {
 /// [`Timer::downgrade`].
 ///
 /// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
-/// `WeakTimer` does not.
+/// `WeakTimer` does not. The weak handle of a [`Group`] gives a timer within that group.
 ///
 /// # Examples
 ///
@@ -330,6 +337,7 @@ impl fmt::Debug for Timer {
 #[derive(Clone, Debug)]
 pub struct WeakTimer {
     inner: Weak<Inner>,
+    members: Option<Arc<Members>>,
 }
 
 impl WeakTimer {
@@ -340,6 +348,6 @@ impl WeakTimer {
     /// down.
     #[must_use]
     pub fn upgrade(&self) -> Option<Timer> {
-        self.inner.upgrade().map(|inner| Timer { inner })
+        self.inner.upgrade().map(|inner| Timer { inner, members: self.members.clone() })
     }
 }

@@ -150,7 +150,7 @@ impl Timer {
         };
         let (schedule, has_ended) = (DropQuietly::new(schedule), false);
         let recurring = Recurring { schedule, previous: first, armed_for: tick, callback, call, has_ended };
-        let key = handle.schedule(tick, Box::new(recurring)).map_err(|refused| {
+        let key = handle.schedule(self.members.as_ref(), tick, Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
                 let Recurring { schedule, callback, .. } = *recurring;
                 handle.discard(schedule.into_inner());

@@ -9,8 +9,11 @@
 //! The thread that wins the node's word (see [`state`](crate::shard::node::state)) has the task to
 //! itself.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::task::Waker;
 
+use super::group::{Member, Members, Ticket};
 use super::inline::{Inline, Kind, Occasion, Run};
 use super::shard_handle::ShardHandle;
 use crate::error::ScheduleError;
@@ -26,12 +29,21 @@ pub(crate) enum Task {
 }
 
 impl ShardHandle {
-    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does. If it is
-    /// refused, the error returns it.
+    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
+    /// if there is a group. If it is refused, the error returns it.
     #[inline]
-    pub(crate) fn schedule<R: Run>(&self, tick: Tick, content: R) -> Result<Key, ScheduleError<R>> {
-        self.schedule_task(tick, Task::Callback(Inline::hold(content)))
-            .map_err(|refused| refused.map(Task::into_content))
+    pub(crate) fn schedule<R: Run>(
+        &self,
+        group: Option<&Arc<Members>>,
+        tick: Tick,
+        content: R,
+    ) -> Result<Key, ScheduleError<R>> {
+        let task = Task::Callback(Inline::hold(content));
+        let scheduled = match group {
+            None => self.schedule_task(tick, task),
+            Some(members) => members.schedule(self, tick, task),
+        };
+        scheduled.map_err(|refused| refused.map(Task::into_content))
     }
 
     /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
@@ -68,6 +80,12 @@ impl Task {
     /// The callback, if it is one.
     pub(crate) fn callback_mut(&mut self) -> Option<&mut dyn Run> {
         if let Self::Callback(callback) = self { Some(callback.get_mut()) } else { None }
+    }
+
+    /// The membership of a group, of a callback.
+    pub(super) fn ticket(&self) -> Option<&Ticket> {
+        let Self::Callback(callback) = self else { return None };
+        (callback.get() as &dyn Any).downcast_ref().map(|member: &Member| &member.ticket)
     }
 
     /// Takes out the waker, if the task was made of a waker and has not run.

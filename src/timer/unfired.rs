@@ -86,7 +86,7 @@ impl Iterator for Unfired {
             if let Ended::Closed(kept) = &mut *ended
                 && let Some((key, deadline, task)) = kept.next()
             {
-                let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
+                let key = TimerKey::new(key, task.recurs());
                 return Some(UnfiredTask { key, deadline, handle: Arc::clone(handle), task: Some(task) });
             }
             *ended = Ended::Not;

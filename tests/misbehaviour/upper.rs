@@ -29,6 +29,7 @@ pub(crate) enum Place {
     ThreadEnd,
     BatchKeys,
     DrainDrop,
+    GroupEnd,
 }
 
 /// How a case is played.
@@ -65,10 +66,8 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        matches!(
-            self,
-            Self::WakerClone | Self::WakerDrop | Self::ThreadEnd | Self::BatchKeys | Self::DrainDrop
-        )
+        use Place::{BatchKeys, DrainDrop, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
+        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | DrainDrop | GroupEnd)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -201,7 +200,12 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys | Place::DrainDrop => {
+        Place::WakerClone
+        | Place::WakerDrop
+        | Place::ThreadEnd
+        | Place::BatchKeys
+        | Place::DrainDrop
+        | Place::GroupEnd => {
             return Some(users(place, own, sleep));
         }
     }
@@ -224,6 +228,17 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
             let drained = queue.drain();
             drop(queue);
             drop(drained);
+        }
+        // The first drop misbehaves; the others end all the same.
+        Place::GroupEnd => {
+            let group = own.timer().expect("the timer is open").group();
+            for _ in 0..3 {
+                let (in_drop, payload) = (InDrop(Arc::clone(&own)), own.ledger.payload());
+                drop(group.schedule_after(HOUR, move || _ = (in_drop, payload.note(End::Fired))));
+            }
+            drop(group.schedule_every(HOUR, || ()));
+            _ = poll(&mut group.sleep(HOUR), &misbehaves(&own, To::Wake));
+            drop(group);
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");

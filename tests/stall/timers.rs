@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use shardwheel::stall::Stop;
-use shardwheel::{ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
+use shardwheel::{Group, ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
 
 use crate::first::{Case, First};
 use crate::steps::{Findings, Job};
@@ -181,10 +181,10 @@ fn cases() -> Vec<Case<Desk>> {
 }
 
 pub(crate) fn jobs() -> Vec<Job> {
-    let plans = |case| Plan::ALL.map(|plan| (case, plan));
-    let job = |(case, plan): (Case<Desk>, Plan)| Job {
-        name: format!("{}, {plan:?}", case.name),
-        attempt: Box::new(move |stop, findings| play(case, plan, stop, findings)),
+    let plans = |case| Plan::ALL.map(|plan| [(case, plan, false), (case, plan, true)]).into_iter().flatten();
+    let job = |(case, plan, in_group): (Case<Desk>, Plan, bool)| Job {
+        name: format!("{}, {plan:?}{}", case.name, if in_group { ", in a group" } else { "" }),
+        attempt: Box::new(move |stop, findings| play(case, plan, in_group, stop, findings)),
     };
     cases().into_iter().flat_map(plans).map(job).collect()
 }
@@ -192,12 +192,14 @@ pub(crate) fn jobs() -> Vec<Job> {
 /// All others.
 struct Others {
     timer: Arc<Timer>,
+    /// The group that the stopped producer and all others use, if any.
+    group: Option<Group>,
     clock: Option<ManualClock>,
     patience: Cell<Duration>,
 }
 
-fn play(case: Case<Desk>, plan: Plan, stop: &'static Stop, findings: &mut Findings) -> bool {
-    let others = Others::new(plan.clock());
+fn play(case: Case<Desk>, plan: Plan, in_group: bool, stop: &'static Stop, findings: &mut Findings) -> bool {
+    let others = Others::new(plan.clock(), in_group);
     // The worker runs, and goes to sleep.
     others.go_about(findings);
     others.rest();
@@ -252,13 +254,15 @@ fn check_outcome(mut desk: Desk, may_drop: bool, findings: &mut Findings) {
 }
 
 impl Others {
-    fn new(clock: Option<ManualClock>) -> Self {
+    fn new(clock: Option<ManualClock>, in_group: bool) -> Self {
         let builder = Timer::builder().shards(1).tick(TICK).max_pending(MOST_PENDING);
         let builder = if let Some(clock) = &clock { builder.clock(clock.clone()) } else { builder };
         let timer = builder.build().expect("settings within their limits");
+        let group = in_group.then(|| timer.group());
+        let timer = group.as_deref().cloned().unwrap_or(timer);
         // A segment exists, and the worker has a time to sleep until.
         or_run(timer.schedule_after(2 * HOUR, || ()));
-        Self { timer: Arc::new(timer), clock, patience: Cell::new(PATIENCE) }
+        Self { timer: Arc::new(timer), group, clock, patience: Cell::new(PATIENCE) }
     }
 
     /// Gives the worker time to go to sleep.
@@ -315,6 +319,9 @@ impl Others {
         findings.check("a sleep waits", sleep.poll().is_pending());
         let (called, call) = Bell::new();
         or_run(self.timer.schedule_after(HOUR, move || call.wake()));
+        if let Some(group) = &self.group {
+            findings.check("the group can be asked", group.len() >= 2);
+        }
         let unfired: Unfired = self.timer.shutdown();
         unfired.for_each(|task| task.run());
         findings.check("another's callback is handed back", called.has_rung());

@@ -15,6 +15,7 @@ mod deadlines;
 mod drivers;
 mod ending;
 mod executors;
+mod groups;
 mod hostile;
 mod keys;
 mod last_handle;

@@ -93,7 +93,7 @@
 //! - `deadline_of` swaps the word after it has read `base`. Of a timer that recurs, its answer is
 //!   the deadline of an occurrence that was pending during the call.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
-//!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
+//!   in place**: it is moved to another node (`Scheduler::relocate`).
 
 use crate::config::LIMITS;
 use crate::tick::Tick;

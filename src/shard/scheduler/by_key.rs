@@ -141,13 +141,4 @@ impl<T> Scheduler<T> {
         }
         stopped
     }
-
-    /// Gives a pending recurring timer another deadline, and returns its key from then on. `None`
-    /// means that the timer has ended, or that its payload is out.
-    ///
-    /// Always moves the timer to another node, because the word of a recurring timer does not prove
-    /// its `base`. If there is no memory, the timer keeps its deadline and its key.
-    pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.relocate(key, deadline, |moved| moved)
-    }
 }

@@ -33,11 +33,16 @@ impl<T> Scheduler<T> {
         match self.extend(key, deadline) {
             Extended::Gone => then(None),
             Extended::Done => then(Some(key)),
-            Extended::NeedsMove => self.relocate(key, deadline, then),
+            Extended::NeedsMove => self.relocate(key, deadline, |_| (), then),
         }
     }
 
-    /// Moves a timer to another node, for a deadline that its present node cannot serve.
+    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls
+    /// `look` with the payload on the way, while it is pinned, and `then` with the timer's key from
+    /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
+    /// memory, the timer keeps its deadline and its key.
+    ///
+    /// A recurring timer is always moved, because its word does not prove its `base`.
     ///
     /// The producer acquires the new node before it takes the payload out of the old one, so
     /// nothing can fail in between, and the timer counts as pending throughout.
@@ -45,10 +50,16 @@ impl<T> Scheduler<T> {
     /// Against the shard's end: the old node is busy until the new one holds the timer, so the
     /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
-    pub(super) fn relocate<R>(&self, key: Key, deadline: Tick, then: impl FnOnce(Option<Key>) -> R) -> R {
+    pub(crate) fn relocate<R>(
+        &self,
+        key: Key,
+        deadline: Tick,
+        look: impl FnOnce(&T),
+        then: impl FnOnce(Option<Key>) -> R,
+    ) -> R {
         let Some(mut entered) = self.enter(key) else { return then(None) };
         let (lane, local) = entered.parts();
-        let moved = self.move_timer(lane, local, key, deadline);
+        let moved = self.move_timer((lane, local), key, deadline, look);
         let result = then(moved.map(|(moved, _)| moved));
         if moved.is_some_and(|(_, must_wake)| must_wake) {
             self.wake_advancer(entered);
@@ -56,7 +67,13 @@ impl<T> Scheduler<T> {
         result
     }
 
-    fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
+    fn move_timer(
+        &self,
+        (lane, local): (&Lane, &mut Local),
+        key: Key,
+        deadline: Tick,
+        look: impl FnOnce(&T),
+    ) -> Option<(Key, bool)> {
         // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
         // which would keep the segment otherwise.
         let stay = Stay::pinned(key.node(), &local.participant);
@@ -71,6 +88,7 @@ impl<T> Scheduler<T> {
             self.return_spare_nodes(lane, local);
             return None;
         };
+        look(&payload);
         let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
