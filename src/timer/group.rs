@@ -277,7 +277,8 @@ impl Members {
     ) -> Result<Key, ScheduleError<Task>> {
         let (recurs, ticket) = (task.recurs(), self.enter());
         let (number, task) = (ticket.number, Box::new(task));
-        let scheduled = handle.schedule_task(tick, Task::Callback(Inline::hold(Member { ticket, task })));
+        let scheduled =
+            handle.scheduler.schedule_by(tick, || Task::Callback(Inline::hold(Member { ticket, task })));
         let filled = scheduled.and_then(|key| match self.fill(number, handle, TimerKey::new(key, recurs)) {
             Some(member) => Err(ScheduleError::new(ScheduleErrorKind::Cancelled, member)),
             None => Ok(key),

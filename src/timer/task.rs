@@ -38,19 +38,12 @@ impl ShardHandle {
         tick: Tick,
         content: R,
     ) -> Result<Key, ScheduleError<R>> {
-        let task = Task::Callback(Inline::hold(content));
+        let make = || Task::Callback(Inline::hold(content));
         let scheduled = match group {
-            None => self.schedule_task(tick, task),
-            Some(members) => members.schedule(self, tick, task),
+            None => self.scheduler.schedule_by(tick, make),
+            Some(members) => members.schedule(self, tick, make()),
         };
         scheduled.map_err(|refused| refused.map(Task::into_content))
-    }
-
-    /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
-    /// types of callbacks it has.
-    #[inline(never)]
-    pub(crate) fn schedule_task(&self, tick: Tick, task: Task) -> Result<Key, ScheduleError<Task>> {
-        self.scheduler.schedule(tick, task)
     }
 }
 
