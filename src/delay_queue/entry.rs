@@ -69,19 +69,6 @@ impl<T> Outbox<T> {
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
         let mut taken = unpoisoned(self.taken.lock());
-        self.pop(&mut taken)
-    }
-
-    /// When the next value was due, if it has expired.
-    pub(super) fn peek(&self) -> Option<Instant> {
-        let mut taken = unpoisoned(self.taken.lock());
-        let next = self.pop(&mut taken)?;
-        let due = next.value.expired.map(|(_, due)| due);
-        taken.push(next);
-        due
-    }
-
-    fn pop(&self, taken: &mut Stack<Entry<T>>) -> Option<Boxed<T>> {
         taken.pop().or_else(|| {
             *taken = self.pushed.take_all().reversed();
             taken.pop()
@@ -226,11 +213,11 @@ impl<T: Send + 'static> Ticket<T> {
         (id, Self { entry: Some(entry), shared: Arc::clone(shared) })
     }
 
-    /// The value of a ticket that has not run, in its box.
-    pub(super) fn into_entry(mut self) -> Boxed<T> {
+    /// The value of a ticket that has not run.
+    pub(super) fn into_value(mut self) -> T {
         let entry = self.entry.take().expect("a ticket that has not run has its value");
         self.shared.note_left();
-        entry
+        entry.value.value
     }
 }
 

@@ -2,8 +2,8 @@
 //! of it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
-//! key stays the same and how the queue knows all its values, `receiver.rs` how values are taken
-//! out, and `waiters.rs` how consumers are woken.
+//! key stays the same, `receiver.rs` how values are taken out, and `waiters.rs` how consumers are
+//! woken.
 
 mod entry;
 mod keys;
@@ -24,8 +24,8 @@ use crate::error::ScheduleError;
 use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
-use entry::{Boxed, QueueState, Ticket};
-use keys::Index;
+use entry::{QueueState, Ticket};
+use keys::Moved;
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -72,7 +72,7 @@ use keys::Index;
 pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
     shared: Arc<QueueState<T>>,
-    index: Index,
+    moved: Moved,
 }
 
 impl<T: Send + 'static> DelayQueue<T> {
@@ -84,7 +84,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, index: Index::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -96,8 +96,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free: a box for the value, a small one for the list that [`iter`](Self::iter)
-    /// goes through, a timer, and what all threads share: a counter, and the end of the list. The
+    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share. The
     /// caller's stack needs room for some copies of the value, as that of a consumer does.
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
@@ -129,13 +128,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         match handle.schedule(None, tick, ticket) {
-            Ok(key) => {
-                let timer_key = TimerKey::once(key);
-                self.index.add(id, timer_key);
-                self.tidy(id);
-                Ok(self.key(id, timer_key))
-            }
-            Err(refused) => Err(refused.map(|ticket| ticket.into_entry().value.value)),
+            Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
+            Err(refused) => Err(refused.map(Ticket::into_value)),
         }
     }
 
@@ -147,18 +141,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock, for
     /// O(log moved values).
     pub fn remove(&self, key: &QueueKey) -> Option<T> {
-        let entry = self.take_out(key)?;
-        self.tidy(key.id);
-        Some(entry.value.value)
-    }
-
-    fn take_out(&self, key: &QueueKey) -> Option<Boxed<T>> {
         let (handle, timer_key) = self.home_of(key)?;
         let cancelled = handle.scheduler.cancel(timer_key.key()).or_else(|| {
-            let moved = self.index.forget(key.id)?;
+            let moved = self.moved.forget(key.id)?;
             handle.scheduler.cancel(moved.key())
         });
-        cancelled.map(|task| task.into_content::<Ticket<T>>().into_entry())
+        cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
     }
 
     /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
@@ -185,18 +173,9 @@ impl<T: Send + 'static> DelayQueue<T> {
         let tick = tick(handle);
         match handle.scheduler.extend(timer_key.key(), tick) {
             Extended::Done => true,
-            Extended::Gone if self.index.is_empty() => false,
-            Extended::Gone | Extended::NeedsMove => self.index.relocate(handle, key, tick),
+            Extended::Gone if self.moved.is_empty() => false,
+            Extended::Gone | Extended::NeedsMove => self.moved.relocate(handle, key, tick),
         }
-    }
-
-    fn key(&self, id: u64, timer_key: TimerKey) -> QueueKey {
-        QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
-    }
-
-    /// Sweeps the list of all values, if that is the turn of value `id`, which comes or leaves.
-    fn tidy(&self, id: u64) {
-        self.index.sweep(id, self.len(), |timer_key| self.timer.is_pending(timer_key));
     }
 
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
@@ -254,38 +233,14 @@ mod tests {
         assert_eq!(keys.iter().filter_map(|key| queue.remove(key)).take(50).count(), 50);
         clock.advance(moment);
         assert_eq!(std::iter::from_fn(|| queue.try_recv()).count(), 50);
-        assert!(queue.index.is_empty());
+        assert!(queue.moved.is_empty());
 
         let key = queue.insert((), hour).expect("it is open");
-        assert!(queue.reset(&key, moment) && !queue.index.is_empty());
+        assert!(queue.reset(&key, moment) && !queue.moved.is_empty());
         drop((0..100).map(|_| DelayQueue::<()>::new(&timer)).collect::<Vec<_>>());
         assert_eq!(timer.first_shard().watchers(), 1);
         drop(timer.shutdown());
         assert_eq!(queue.unexpired().count(), 1);
-        assert!(queue.index.is_empty());
-    }
-
-    /// The list of all values is at most about twice as long as the queue, and what it takes for a
-    /// burst it gives back.
-    #[test]
-    fn the_list_of_all_values_is_swept() {
-        let timer = Timer::builder().clock(ManualClock::new()).build().expect("settings within their limits");
-        let queue = DelayQueue::new(&timer);
-        let insert = || queue.insert((), Duration::from_secs(3_600)).expect("it is open");
-        let standing = [(); 100].map(|()| insert());
-        for _ in 0..10_000 {
-            queue.remove(&insert());
-        }
-        let (listed, room) = queue.index.listed();
-        assert!((100..600).contains(&listed) && room < 4_096, "{listed} records, room for {room}");
-        let burst: Vec<_> = (0..20_000).map(|_| insert()).collect();
-        assert!(queue.index.listed().0 >= 20_100);
-        burst.iter().for_each(|key| _ = queue.remove(key));
-        let (listed, room) = queue.index.listed();
-        assert!((100..4_000).contains(&listed) && room < 10_000, "{listed} records, room for {room}");
-        assert_eq!(
-            queue.iter().map(|(key, _)| key).collect::<std::collections::HashSet<_>>(),
-            standing.into()
-        );
+        assert!(queue.moved.is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use shardwheel::{DelayQueue, Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+use shardwheel::{Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
 use crate::support::ledger::End;
@@ -28,7 +28,6 @@ pub(crate) enum Place {
     PanicHook,
     ThreadEnd,
     BatchKeys,
-    DrainDrop,
     GroupEnd,
 }
 
@@ -66,8 +65,8 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        use Place::{BatchKeys, DrainDrop, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
-        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | DrainDrop | GroupEnd)
+        use Place::{BatchKeys, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
+        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | GroupEnd)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -200,12 +199,7 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone
-        | Place::WakerDrop
-        | Place::ThreadEnd
-        | Place::BatchKeys
-        | Place::DrainDrop
-        | Place::GroupEnd => {
+        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys | Place::GroupEnd => {
             return Some(users(place, own, sleep));
         }
     }
@@ -219,15 +213,6 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
         Place::WakerDrop => {
             _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
-        }
-        Place::DrainDrop => {
-            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
-            for _ in 0..3 {
-                drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
-            }
-            let drained = queue.drain();
-            drop(queue);
-            drop(drained);
         }
         // The first drop misbehaves; the others end all the same.
         Place::GroupEnd => {

@@ -87,7 +87,7 @@ fn a_recurring_timer_does_not_drift() {
     }
 }
 
-/// Timers of a server share their ticks; its delay queues do as well, and show what was asked for.
+/// Timers of a server share their ticks; its delay queues do as well, and name what was asked for.
 #[test]
 fn timers_share_ticks_within_the_slack() {
     let (timer, clock) = with_slack(ms(100));
@@ -101,12 +101,15 @@ fn timers_share_ticks_within_the_slack() {
     }
     // Each window of 100 ms holds a multiple of 64 ms.
     assert!(ticks.len() <= 2 + 1_000 / 64, "{}", ticks.len());
-    assert_eq!(queue.iter().filter_map(|(_, due)| due).collect::<BTreeSet<_>>(), ticks);
-    clock.advance(secs(5) + ms(100));
-    for _ in 0..1_000 {
-        let out = queue.try_recv().expect("it has expired");
-        assert_eq!(out.deadline, begin + secs(5) + ms(out.value));
+    let mut came = BTreeSet::new();
+    for _ in 0..5_100 {
+        clock.advance(ms(1));
+        while let Some(out) = queue.try_recv() {
+            assert_eq!(out.deadline, begin + secs(5) + ms(out.value));
+            came.insert(timer.now());
+        }
     }
+    assert_eq!(came, ticks);
     assert_eq!(timer.stats().fired, 2_000);
 }
 
