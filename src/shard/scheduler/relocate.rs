@@ -33,14 +33,16 @@ impl<T> Scheduler<T> {
         match self.extend(key, deadline) {
             Extended::Gone => then(None),
             Extended::Done => then(Some(key)),
-            Extended::NeedsMove => self.relocate(key, deadline, |_| (), then),
+            Extended::NeedsMove => self.relocate(key, deadline, |_| |_| (), then),
         }
     }
 
-    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls
-    /// `look` with the payload on the way, while it is pinned, and `then` with the timer's key from
-    /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
-    /// memory, the timer keeps its deadline and its key.
+    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls `then`
+    /// with the timer's key from then on. `None` means that the timer has ended, or that its payload
+    /// is out. If there is no memory, the timer keeps its deadline and its key.
+    ///
+    /// On the way it calls `look` with the payload, and what `look` returns with the new key, before
+    /// the old node says that it has no payload any more. Neither is user code: the lane is in use.
     ///
     /// A recurring timer is always moved, because its word does not prove its `base`.
     ///
@@ -50,11 +52,11 @@ impl<T> Scheduler<T> {
     /// Against the shard's end: the old node is busy until the new one holds the timer, so the
     /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
-    pub(crate) fn relocate<R>(
+    pub(crate) fn relocate<R, N: FnOnce(Key)>(
         &self,
         key: Key,
         deadline: Tick,
-        look: impl FnOnce(&T),
+        look: impl FnOnce(&T) -> N,
         then: impl FnOnce(Option<Key>) -> R,
     ) -> R {
         let Some(mut entered) = self.enter(key) else { return then(None) };
@@ -67,12 +69,12 @@ impl<T> Scheduler<T> {
         result
     }
 
-    fn move_timer(
+    fn move_timer<N: FnOnce(Key)>(
         &self,
         (lane, local): (&Lane, &mut Local),
         key: Key,
         deadline: Tick,
-        look: impl FnOnce(&T),
+        look: impl FnOnce(&T) -> N,
     ) -> Option<(Key, bool)> {
         // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
         // which would keep the segment otherwise.
@@ -88,8 +90,9 @@ impl<T> Scheduler<T> {
             self.return_spare_nodes(lane, local);
             return None;
         };
-        look(&payload);
+        let note = look(&payload);
         let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
+        note(moved);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         vacant.cancelled();
