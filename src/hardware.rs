@@ -51,13 +51,12 @@ pub(crate) fn since_boot() -> io::Result<Duration> {
     #[cfg(target_vendor = "apple")]
     const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
 
-    let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: its fields are numbers.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
     // SAFETY: the call writes to `time`, and accesses no other memory of the process.
-    if unsafe { libc::clock_gettime(CLOCK, time.as_mut_ptr()) } != 0 {
+    if unsafe { libc::clock_gettime(CLOCK, &raw mut time) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: its fields are numbers, to which it was zeroed.
-    let time = unsafe { time.assume_init() };
     // Neither is negative, and there are less than 2^30 nanoseconds.
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }

@@ -138,10 +138,6 @@ pub(crate) fn model_thread() -> Option<usize> {
 pub(crate) struct Local<T: 'static>(pub(crate) shuttle::thread::LocalKey<T>);
 
 impl<T> Local<T> {
-    pub(crate) fn with<R>(&'static self, code: impl FnOnce(&T) -> R) -> R {
-        self.0.with(code)
-    }
-
     pub(crate) fn try_with<R>(
         &'static self,
         code: impl FnOnce(&T) -> R,

@@ -284,9 +284,6 @@ impl Members {
             place.get_or_insert(key);
             return None;
         }
-        if !key.recurs() {
-            return handle.scheduler.cancel(key.key());
-        }
         if let Stopped::Pending(task) = handle.scheduler.stop(key.key()) { Some(task) } else { None }
     }
 

@@ -12,13 +12,13 @@
 //! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
 //! process's timer (`Sleep::poll_global`), and other calls return the error.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 
@@ -37,33 +37,30 @@ pub(crate) struct Inherited {
 }
 
 thread_local! {
-    static DEADLINE: Cell<Option<Deadline>> = const { Cell::new(None) };
-    /// Whether `SCOPE` has a scope. Without a destructor, so it is cheap to read, and a thread can
-    /// read it at any time in its life.
-    static IS_SCOPED: Cell<bool> = const { Cell::new(false) };
-    static SCOPE: RefCell<Option<Arc<Scope>>> = const { RefCell::new(None) };
+    static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None }) };
 }
 
 impl Inherited {
+    /// Reads what the running code has inherited. At the end of the thread that is nothing.
+    #[inline]
+    fn look<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
+        INHERITED.try_with(|inherited| part(&inherited.borrow())).unwrap_or_default()
+    }
+
     #[inline]
     pub(crate) fn deadline() -> Option<Deadline> {
-        DEADLINE.get()
+        Self::look(|inherited| inherited.deadline)
     }
 
     #[inline]
     pub(crate) fn scope() -> Option<Arc<Scope>> {
-        if IS_SCOPED.get() { Self::scope_in_force() } else { None }
-    }
-
-    #[cold]
-    fn scope_in_force() -> Option<Arc<Scope>> {
-        SCOPE.with(|scope| scope.borrow().clone())
+        Self::look(|inherited| inherited.scope.clone())
     }
 
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
-        let outer = Self { scope: Self::scope(), deadline: Self::deadline() };
+        let outer = Self::look(Self::clone);
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline };
@@ -73,12 +70,8 @@ impl Inherited {
     }
 
     fn set(self) {
-        DEADLINE.set(self.deadline);
-        if self.scope.is_some() || IS_SCOPED.get() {
-            IS_SCOPED.set(self.scope.is_some());
-            // The drop of a scope may run user code, so it comes after the borrow.
-            drop(SCOPE.with(|scope| scope.replace(self.scope)));
-        }
+        // The drop of the former scope may run user code, so it comes after the borrow.
+        drop(INHERITED.try_with(|inherited| inherited.replace(self)));
     }
 }
 
@@ -136,10 +129,10 @@ impl Scope {
 
     /// Ends the scope: wakes the sleeps and drops the callbacks that are pending, and counts them.
     fn end(&self) -> Waiting {
-        let Self { timer, clock, .. } = self;
         let mut waiting = Waiting::default();
-        for task in timer.inner.end(|_| true) {
-            let due = task.deadline().map(|due| clock.elapsed() + due.saturating_duration_since(clock.now()));
+        for task in self.timer.inner.end(|_| true) {
+            let from_now = |due: Instant| due.saturating_duration_since(self.clock.now());
+            let due = task.deadline().map(|due| self.clock.elapsed() + from_now(due));
             waiting.first = waiting.first.into_iter().chain(due).min();
             waiting.pending += 1;
             waiting.sleeps += usize::from(matches!(task.task, Some(Task::Wake(_))));
