@@ -42,10 +42,10 @@ pub enum GlobalShard {
 }
 
 impl GlobalShard {
-    #[inline]
+    #[inline(always)]
     fn current() -> Self {
         match Inherited::scope() {
-            None => Self::Process(Timer::global().handle()),
+            None => Self::Process(Timer::shard_of_process()),
             Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
         }
     }

@@ -165,6 +165,7 @@ where
 }
 
 impl<H: Deref<Target = ShardHandle>> Drop for Sleep<H> {
+    #[inline]
     fn drop(&mut self) {
         self.wait.cancel(&self.handle);
     }

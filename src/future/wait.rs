@@ -135,6 +135,7 @@ impl Wait {
 
     /// Tells the group, if there is one, which timer waits. If the group was cancelled before that,
     /// cancels the timer, wakes the task and ends.
+    #[inline]
     fn wait_on(&mut self, handle: &ShardHandle) -> Poll<Result<(), SleepError>> {
         if let (Some(ticket), State::Waiting { key, .. }) = (&self.ticket, self.state)
             && let Some(mut task) = ticket.members.fill(ticket.number, handle, TimerKey::once(key))

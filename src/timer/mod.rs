@@ -275,7 +275,7 @@ impl Timer {
     }
 
     /// The shard that the calling thread schedules on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
         self.inner.next_shard()
     }
