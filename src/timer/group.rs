@@ -13,10 +13,10 @@
 //! - *It is being scheduled*: its key enters the set when the timer has it already
 //!   ([`Members::fill`]). If the group was cancelled before that, the thread that brings the key
 //!   cancels the timer itself. A call that schedules then returns the callback as an error.
-//! - *It is being moved to another node*: the old node is in use until the set has the new key
-//!   ([`Members::note_move`]). If the group was cancelled meanwhile, the key is put aside for
-//!   `cancel_all`, which tries again until no node of the set is in use.
-//! - *It is being cancelled, or gets another waker*: likewise, its node is in use.
+//! - *It is being moved to another node*: the old node says that its task is out until the set has
+//!   the new key ([`Members::note_move`]). If the group was cancelled meanwhile, the key is put
+//!   aside for `cancel_all`, which looks again until no task of the set is out.
+//! - *It is being cancelled, or gets another waker*: likewise, its task is out.
 //!
 //! No user code runs under the lock.
 
@@ -217,7 +217,7 @@ impl Owner {
         loop {
             let batch = || self.timer.cancel_batch(keys.values().copied().flatten());
             cancelled += panics.catch(batch).unwrap_or_default();
-            keys.retain(|_, key| key.is_some_and(|key| self.timer.must_retry(key)));
+            keys.retain(|_, key| key.is_some_and(|key| self.timer.is_out(key)));
             keys.extend(self.members.lock().moved.drain());
             if keys.is_empty() {
                 break;

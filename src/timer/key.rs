@@ -218,10 +218,9 @@ impl Timer {
         handle.reschedule(key, tick(handle), None)
     }
 
-    /// Whether a cancel of the timer has to be tried again: another thread had its task, to move it
-    /// or to change it.
-    pub(super) fn must_retry(&self, key: TimerKey) -> bool {
-        self.home_of(key).is_some_and(|handle| handle.scheduler.is_in_use(key.key()))
+    /// Whether another thread has the timer's task: it moves it, or cancels the timer.
+    pub(super) fn is_out(&self, key: TimerKey) -> bool {
+        self.home_of(key).is_some_and(|handle| handle.scheduler.is_out(key.key()))
     }
 }
 

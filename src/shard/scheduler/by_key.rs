@@ -83,10 +83,9 @@ impl<T> Scheduler<T> {
         self.status(key) == Some(Status::Stopped)
     }
 
-    /// As [`is_pending`](Self::is_pending), and true while a producer has the payload: it moves or
-    /// exchanges it, or cancels the timer.
-    pub(crate) fn is_in_use(&self, key: Key) -> bool {
-        matches!(self.status(key), Some(Status::Pending | Status::Cancelling))
+    /// Whether a producer has the payload: it moves or exchanges it, or cancels the timer.
+    pub(crate) fn is_out(&self, key: Key) -> bool {
+        self.status(key) == Some(Status::Cancelling)
     }
 
     /// The status of the timer, if its node still has it.
