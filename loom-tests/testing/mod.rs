@@ -83,7 +83,7 @@ pub fn is_stopped<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
 
 /// Calls `Scheduler::relocate`.
 pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
-    scheduler.relocate(key, deadline, |_| |_| (), |moved| moved)
+    scheduler.relocate(key, deadline, |_| (), |moved| moved)
 }
 
 /// Calls `Advancer::move_to`.

@@ -60,12 +60,12 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos, ticket: Option<Box<Ticket>>) -> Self {
+    pub(super) fn new(handle: H, deadline: Nanos, ticket: Option<Ticket>) -> Self {
         let wait = Wait::new(deadline, handle.time.slack, ticket);
         Self { handle, wait }
     }
 
-    pub(super) fn within(handle: H, window: RangeInclusive<Instant>, ticket: Option<Box<Ticket>>) -> Self {
+    pub(super) fn within(handle: H, window: RangeInclusive<Instant>, ticket: Option<Ticket>) -> Self {
         let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack, ticket));
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }

@@ -56,7 +56,7 @@ pub(super) struct Wait {
     pub(super) slack: Nanos,
     state: State,
     /// Of a member of a group.
-    ticket: Option<Box<Ticket>>,
+    ticket: Option<Ticket>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos, slack: Nanos, ticket: Option<Box<Ticket>>) -> Self {
+    pub(super) fn new(deadline: Nanos, slack: Nanos, ticket: Option<Ticket>) -> Self {
         Self { deadline, slack, state: State::Idle, ticket }
     }
 
@@ -123,14 +123,15 @@ impl Wait {
         self.deadline = deadline;
         self.state = match self.state {
             State::Waiting { key, waker } | State::Overdue { key, waker } => {
-                match handle.reschedule(TimerKey::once(key), self.tick(handle), self.ticket.as_deref()) {
-                    Some(key) if is_overdue => State::Overdue { key: key.key(), waker },
-                    Some(key) => State::Waiting { key: key.key(), waker },
+                match handle.scheduler.reschedule(key, self.tick(handle)) {
+                    Some(key) if is_overdue => State::Overdue { key, waker },
+                    Some(key) => State::Waiting { key, waker },
                     None => State::Idle,
                 }
             }
             State::Idle | State::Done(_) => State::Idle,
         };
+        let _ = self.wait_on(handle);
     }
 
     /// Tells the group, if there is one, which timer waits. If the group was cancelled before that,
@@ -249,7 +250,7 @@ impl Wait {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);
-                Poll::Pending
+                self.wait_on(handle)
             }
             Exchanged::Over(former) => {
                 let ended = self.end(self.outcome(handle, None));
@@ -275,7 +276,7 @@ impl Wait {
     /// How a sleep has ended whose timer is gone or was refused.
     fn outcome(&self, handle: &ShardHandle, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
         let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
-        let is_cancelled = self.ticket.as_deref().is_some_and(Ticket::is_cancelled);
+        let is_cancelled = self.ticket.as_ref().is_some_and(Ticket::is_cancelled);
         let cancelled = is_cancelled.then_some(ScheduleErrorKind::Cancelled);
         match refused.or(shut_down).or(cancelled) {
             // The deadline has passed: the timer has fired before that, or was not needed.

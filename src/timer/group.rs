@@ -6,19 +6,18 @@
 //! timer's node, and the ticket's drop takes the number out of the set, however the timer ends. A
 //! sleep has its ticket itself.
 //!
-//! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
-//! The node's word decides whether a member fires or is cancelled; the set decides nothing. A
-//! member whose timer is at another place than the set says is not missed:
+//! The node's word decides whether a member fires or is cancelled; the set decides nothing. A key
+//! enters the set when the timer has it already ([`Members::fill`]). Before that,
 //!
-//! - *It is being scheduled*: its key enters the set when the timer has it already
-//!   ([`Members::fill`]). If the group was cancelled before that, the thread that brings the key
+//! - *the timer may have ended*: its number has left the set, and stays out.
+//! - *the group may have been cancelled*: the set is empty, so the thread that brings the key
 //!   cancels the timer itself. A call that schedules then returns the callback as an error.
-//! - *It is being moved to another node*: the old node says that its task is out until the set has
-//!   the new key ([`Members::note_move`]). If the group was cancelled meanwhile, the key is put
-//!   aside for `cancel_all`, which looks again until no task of the set is out.
-//! - *It is being cancelled, or gets another waker*: likewise, its task is out.
+//! - *the timer may have been moved to another node, or got another waker*: a cancel by the old
+//!   key, or in the middle of the exchange, has missed it. Again the thread that brings the key
+//!   cancels it.
 //!
-//! No user code runs under the lock.
+//! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
+//! No user code and no step of a shard runs under the lock.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,9 +35,8 @@ use super::time::{Nanos, Time};
 use crate::clock::unpoisoned;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::{Key, Stopped};
-use crate::sync::{Mutex, MutexGuard, yield_now};
+use crate::sync::{Mutex, MutexGuard};
 use crate::tick::Tick;
-use crate::unwind::FirstPanic;
 
 /// Timers, sleeps and recurring callbacks that end together: when [`cancel_all`](Self::cancel_all)
 /// is called, or when the last handle of the group is dropped. Made by [`Timer::group`].
@@ -142,8 +140,8 @@ impl Timer {
     }
 
     /// A new member's ticket, if the handle is that of a group.
-    pub(crate) fn ticket(&self) -> Option<Box<Ticket>> {
-        self.members.as_ref().map(|members| Box::new(members.enter()))
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.members.as_ref().map(Members::enter)
     }
 }
 
@@ -159,7 +157,8 @@ impl Group {
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an
     /// [error](crate::ScheduleErrorKind::Cancelled), with the callback. A member that another
-    /// thread is rescheduling meanwhile is cancelled and counted.
+    /// thread is rescheduling meanwhile is cancelled, but not always counted: the reschedule then
+    /// returns `None`.
     ///
     /// It may be called from anywhere, also from a member's callback or the drop of one.
     ///
@@ -170,8 +169,7 @@ impl Group {
     ///
     /// # Performance
     ///
-    /// O(members). The lock is held for O(1). If another thread is in the middle of a reschedule or
-    /// a cancel of a member, the call waits for that: a few steps.
+    /// O(members). The lock is held for O(1).
     pub fn cancel_all(&self) -> usize {
         self.owner.cancel_all()
     }
@@ -212,26 +210,14 @@ struct Owner {
 
 impl Owner {
     fn cancel_all(&self) -> usize {
-        let mut keys = self.members.take();
-        let (mut cancelled, mut panics) = (0, FirstPanic::default());
-        loop {
-            let batch = || self.timer.cancel_batch(keys.values().copied().flatten());
-            cancelled += panics.catch(batch).unwrap_or_default();
-            keys.retain(|_, key| key.is_some_and(|key| self.timer.is_out(key)));
-            keys.extend(self.members.lock().moved.drain());
-            if keys.is_empty() {
-                break;
-            }
-            yield_now();
-        }
-        panics.resume();
-        cancelled
+        let keys = std::mem::take(&mut self.members.lock().keys);
+        self.timer.cancel_batch(keys.into_values().flatten())
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.members.lock().last = u64::MAX;
+        self.members.lock().has_ended = true;
         self.timer.first_shard().guard(None, || self.cancel_all());
     }
 }
@@ -240,19 +226,16 @@ impl Drop for Owner {
 #[derive(Default)]
 pub(crate) struct Members(Mutex<Set>);
 
-/// Members' keys by their numbers; `None` for a member that has no timer yet. The numbers are the
-/// group's own, so the hasher need not be random, and the order is the same in each run.
-type Keys = HashMap<u64, Option<TimerKey>, BuildHasherDefault<DefaultHasher>>;
-
 #[derive(Default)]
 struct Set {
-    keys: Keys,
-    /// The last member's number; the last of all once the group has ended.
+    /// The members' keys by their numbers; `None` for a member that has no timer yet. The numbers
+    /// are the group's own, so the hasher need not be random, and the order is the same in each
+    /// run.
+    keys: HashMap<u64, Option<TimerKey>, BuildHasherDefault<DefaultHasher>>,
+    /// The last member's number.
     last: u64,
-    /// The last member that was cancelled with the group.
-    cancelled: u64,
-    /// The new keys of members that were moved while the group was cancelled.
-    moved: Keys,
+    /// Whether the group's last handle has been dropped.
+    has_ended: bool,
 }
 
 impl Members {
@@ -260,41 +243,25 @@ impl Members {
         unpoisoned(self.0.lock())
     }
 
-    fn take(&self) -> Keys {
-        let mut set = self.lock();
-        set.cancelled = set.last;
-        std::mem::take(&mut set.keys)
-    }
-
     /// Makes a member. In a group that has ended, it is cancelled at once.
     pub(crate) fn enter(self: &Arc<Self>) -> Ticket {
         let mut set = self.lock();
-        set.last = set.last.saturating_add(1);
+        set.last += 1;
         let number = set.last;
-        if number > set.cancelled {
+        if !set.has_ended {
             set.keys.insert(number, None);
         }
         Ticket { members: Arc::clone(self), number }
     }
 
-    /// Notes the key of a member's new timer. If the group was cancelled before that, cancels the
-    /// timer and returns its task, unless that has ended or is out, being run.
+    /// Notes the key that a member's timer has from now on. If the group was cancelled before that,
+    /// cancels the timer and returns its task, unless that has ended or is out, being run.
     pub(crate) fn fill(&self, number: u64, handle: &ShardHandle, key: TimerKey) -> Option<Task> {
         if let Some(place) = self.lock().keys.get_mut(&number) {
-            place.get_or_insert(key);
+            *place = Some(key);
             return None;
         }
         if let Stopped::Pending(task) = handle.scheduler.stop(key.key()) { Some(task) } else { None }
-    }
-
-    /// Notes the key that a member's timer has from now on, unless the timer has ended already.
-    pub(super) fn note_move(&self, number: u64, key: TimerKey) {
-        let set = &mut *self.lock();
-        if let Some(place) = set.keys.get_mut(&number) {
-            *place = Some(key);
-        } else if number <= set.cancelled {
-            set.moved.insert(number, Some(key));
-        }
     }
 
     /// Schedules a task as a member. If it is refused, or the group is cancelled meanwhile, the
@@ -332,7 +299,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// Whether the member was cancelled with its group.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.number <= self.members.lock().cancelled
+        !self.members.lock().keys.contains_key(&self.number)
     }
 }
 

@@ -6,7 +6,6 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Timer;
-use super::group::Ticket;
 use super::inline::Run;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -215,35 +214,20 @@ impl Timer {
 
     fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
         let handle = self.home_of(key)?;
-        handle.reschedule(key, tick(handle), None)
-    }
-
-    /// Whether another thread has the timer's task: it moves it, or cancels the timer.
-    pub(super) fn is_out(&self, key: TimerKey) -> bool {
-        self.home_of(key).is_some_and(|handle| handle.scheduler.is_out(key.key()))
-    }
-}
-
-impl ShardHandle {
-    /// Gives a pending timer another deadline, and returns the key that it has then. If it is a
-    /// member of a group, the group learns that key: a sleep brings its ticket, and a callback has it
-    /// beside it.
-    pub(crate) fn reschedule(&self, key: TimerKey, tick: Tick, ticket: Option<&Ticket>) -> Option<TimerKey> {
-        let scheduler = &self.scheduler;
+        let tick = tick(handle);
+        let scheduler = &handle.scheduler;
         match if key.recurs() { Extended::NeedsMove } else { scheduler.extend(key.key(), tick) } {
             Extended::Gone => return None,
             Extended::Done => return Some(key),
             Extended::NeedsMove => {}
         }
-        let renamed = |moved| TimerKey::new(moved, key.recurs());
-        let look = |task: &Task| {
-            let ticket = ticket.or_else(|| task.ticket());
-            let place = ticket.map(|ticket| (Arc::clone(&ticket.members), ticket.number));
-            move |moved| {
-                place.into_iter().for_each(|(members, number)| members.note_move(number, renamed(moved)))
-            }
-        };
-        scheduler.relocate(key.key(), tick, look, |moved| moved.map(renamed))
+        let mut place = None;
+        let look = |task: &Task| place = task.ticket().map(|ticket| (ticket.members.clone(), ticket.number));
+        let moved = TimerKey::new(scheduler.relocate(key.key(), tick, look, |moved| moved)?, key.recurs());
+        // A member of a group stays one, or is cancelled with the group.
+        let cancelled = place.and_then(|(members, number)| members.fill(number, handle, moved));
+        let is_cancelled = cancelled.map(|task| handle.discard_task(None, task)).is_some();
+        (!is_cancelled).then_some(moved)
     }
 }
 

@@ -455,13 +455,14 @@ fn members_on_an_executor() {
 }
 
 /// One end of each timer: added, moved, cancelled and fired by several threads, while others cancel
-/// the group. Each is fired, cancelled, counted by `cancel_all` or refused. Promise 2.
+/// the group. Each is fired, cancelled, counted by `cancel_all` or refused, and no more than were
+/// moved at the time are missed in the count. Promise 2.
 #[test]
 fn threads_that_cancel_the_group_while_others_use_it() {
     const EACH: usize = if cfg!(any(miri, debug_assertions)) { 4_000 } else { 40_000 };
     let timer = threads(2);
     let group = timer.group();
-    let [made, fired, refused, cancelled, dropped] = [(); 5].map(|()| Count::default());
+    let [made, fired, refused, cancelled, moved_away, dropped] = [(); 6].map(|()| Count::default());
     let (counted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = |moves: bool| {
         for i in 0..EACH {
@@ -474,8 +475,9 @@ fn threads_that_cancel_the_group_while_others_use_it() {
                     refused.one();
                 }
                 Ok(key) if i % 5 == 0 && timer.cancel(key) => cancelled.one(),
-                // To an earlier time, so it moves to another node.
-                Ok(key) if moves => _ = timer.reschedule_after(key, HOUR / 2),
+                Ok(key) if i % 7 == 0 && moves && timer.reschedule_after(key, HOUR / 2).is_none() => {
+                    moved_away.one();
+                }
                 Ok(_) => {}
             }
         }
@@ -497,7 +499,7 @@ fn threads_that_cancel_the_group_while_others_use_it() {
     until("all have ended", || dropped.get() == made.get() && timer.stats().pending == 0);
     assert_eq!(group.len(), 0);
     let ended = fired.get() + cancelled.get() + refused.get() + counted.load(Ordering::SeqCst);
-    assert_eq!(ended, made.get());
+    assert!((ended..=ended + moved_away.get()).contains(&made.get()), "{ended} of {}", made.get());
     is_balanced(&timer);
 }
 

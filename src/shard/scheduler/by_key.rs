@@ -83,11 +83,6 @@ impl<T> Scheduler<T> {
         self.status(key) == Some(Status::Stopped)
     }
 
-    /// Whether a producer has the payload: it moves or exchanges it, or cancels the timer.
-    pub(crate) fn is_out(&self, key: Key) -> bool {
-        self.status(key) == Some(Status::Cancelling)
-    }
-
     /// The status of the timer, if its node still has it.
     #[inline]
     fn status(&self, key: Key) -> Option<Status> {

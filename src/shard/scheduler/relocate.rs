@@ -33,16 +33,14 @@ impl<T> Scheduler<T> {
         match self.extend(key, deadline) {
             Extended::Gone => then(None),
             Extended::Done => then(Some(key)),
-            Extended::NeedsMove => self.relocate(key, deadline, |_| |_| (), then),
+            Extended::NeedsMove => self.relocate(key, deadline, |_| (), then),
         }
     }
 
-    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls `then`
-    /// with the timer's key from then on. `None` means that the timer has ended, or that its payload
-    /// is out. If there is no memory, the timer keeps its deadline and its key.
-    ///
-    /// On the way it calls `look` with the payload, and what `look` returns with the new key, before
-    /// the old node says that it has no payload any more. Neither is user code: the lane is in use.
+    /// Moves a timer to another node, for a deadline that its present node cannot serve. Calls
+    /// `look` with the payload on the way, while it is pinned, and `then` with the timer's key from
+    /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
+    /// memory, the timer keeps its deadline and its key.
     ///
     /// A recurring timer is always moved, because its word does not prove its `base`.
     ///
@@ -52,11 +50,11 @@ impl<T> Scheduler<T> {
     /// Against the shard's end: the old node is busy until the new one holds the timer, so the
     /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
-    pub(crate) fn relocate<R, N: FnOnce(Key)>(
+    pub(crate) fn relocate<R>(
         &self,
         key: Key,
         deadline: Tick,
-        look: impl FnOnce(&T) -> N,
+        look: impl FnOnce(&T),
         then: impl FnOnce(Option<Key>) -> R,
     ) -> R {
         let Some(mut entered) = self.enter(key) else { return then(None) };
@@ -69,12 +67,12 @@ impl<T> Scheduler<T> {
         result
     }
 
-    fn move_timer<N: FnOnce(Key)>(
+    fn move_timer(
         &self,
         (lane, local): (&Lane, &mut Local),
         key: Key,
         deadline: Tick,
-        look: impl FnOnce(&T) -> N,
+        look: impl FnOnce(&T),
     ) -> Option<(Key, bool)> {
         // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
         // which would keep the segment otherwise.
@@ -90,9 +88,8 @@ impl<T> Scheduler<T> {
             self.return_spare_nodes(lane, local);
             return None;
         };
-        let note = look(&payload);
+        look(&payload);
         let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
-        note(moved);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         vacant.cancelled();

@@ -104,7 +104,7 @@ fn a_running_timer_is_stopped_once_and_not_armed_anew() {
     let key = scheduler.schedule(3, RECURS).unwrap();
     let (running, payload) = run_one(&mut advancer, 3);
     assert_eq!(scheduler.cancel(key), None);
-    assert_eq!(scheduler.relocate(key, 9, |_| |_| (), |moved| moved), None);
+    assert_eq!(scheduler.relocate(key, 9, |_| (), |moved| moved), None);
     assert_eq!(scheduler.stop(key), Stopped::Running);
     assert_eq!(scheduler.stop(key), Stopped::Gone);
     assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
@@ -192,14 +192,14 @@ fn far_deadlines() {
 fn a_timer_that_was_put_off_or_moved_recurs_from_its_last_deadline() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
-    let moved = scheduler.relocate(key, 9, |_| |_| (), |moved| moved).unwrap();
+    let moved = scheduler.relocate(key, 9, |_| (), |moved| moved).unwrap();
     assert!(moved != key && !scheduler.is_pending(key) && scheduler.is_pending(moved));
     assert_eq!(advance(&mut advancer, 8, |_, _, _| ()), []);
     let (running, payload) = run_one(&mut advancer, 9);
     assert_eq!((running.key(), running.deadline()), (moved, 9));
     advancer.rearm(running, 12, payload).unwrap();
-    assert_eq!(scheduler.relocate(key, 10, |_| |_| (), |moved| moved), None);
-    let again = scheduler.relocate(moved, 10, |_| |_| (), |moved| moved).unwrap();
+    assert_eq!(scheduler.relocate(key, 10, |_| (), |moved| moved), None);
+    let again = scheduler.relocate(moved, 10, |_| (), |moved| moved).unwrap();
     let (running, payload) = run_one(&mut advancer, 10);
     assert_eq!((running.key(), payload), (again, RECURS));
     advancer.end_running(running);
