@@ -2,11 +2,12 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::HOUR;
-use super::support::{Client, Directory, PATIENCE, Server, order};
+use super::support::{Client, Directory, PATIENCE, PROGRAM, Server, order};
 
 #[test]
 fn a_body_over_the_limit_is_refused_whole() {
@@ -115,6 +116,38 @@ fn rude_clients_cost_each_other_their_places() {
         assert_eq!(server.post("/orders", &order(id, "nut")).statuses(), ["placed"]);
         assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     }
+}
+
+/// A place needs a file. A server that may not open as many says so, and with as many places as it may have
+/// it serves or ends whoever holds one.
+#[test]
+fn there_is_a_file_for_each_place() {
+    let directory = Directory::new("files");
+    let few_files = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\"", PROGRAM]);
+        shell
+    };
+    let mut refused = few_files();
+    refused.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
+    let refused = refused.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.status.code() == Some(2) && said.contains("--max-connections 800 needs 864 files"),
+        "{said}"
+    );
+    let most =
+        said.split("--max-connections ").nth(2).and_then(|rest| rest.split(' ').next()).expect("a number");
+    let server = Server::launch(few_files(), directory.path(), &["--max-connections", most]);
+    server.wait_until_ready();
+    let held = (0..600).map(|_| server.connect()).collect::<Vec<_>>();
+    for id in 1..20 {
+        let begin = Instant::now();
+        assert_eq!(server.get("/healthz").status, 200);
+        assert_eq!(server.post("/orders", &order(id, "nut")).statuses(), ["placed"]);
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    }
+    drop(held);
 }
 
 /// A burst of requests, each on a connection of its own: more than there are places.
