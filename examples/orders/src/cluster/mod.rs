@@ -49,13 +49,16 @@
 //! does not depend on them: only the broker's condition on results decides. `view.rs` has the shares: P / n partitions for each of n workers. A lease
 //! alone does not mean that the partition is served: see `pulse.rs` and `worker.rs`.
 //!
-//! What a worker reads of a lease may be old, and then two workers act:
+//! What a worker reads of a lease may be old. Then two workers may act, and one of them is refused:
 //!
 //! | what is old | what follows |
 //! |---|---|
-//! | a change of the bucket, which any replica may send | the lease that it shows is taken under its old revision: refused |
-//! | the answer of a replica | it is never asked: [`Broker::entry`] asks the leader. A direct read of a replica that had been stopped was old 5 times of 20, that of the leader 0 times (2.15.1) |
-//! | the answer of a leader that has been replaced and does not know it | the worker goes on with a lease that another one has. Its renewals, its results and its snapshots need the new leaders, which refuse them |
+//! | a change of the bucket, which any replica may send | a lease is taken under the revision that it shows: refused |
+//! | the word of a replica | no replica is asked: [`Broker::entry`] asks the leader |
+//! | the word of a leader that was replaced and does not know it | results and snapshots need the new leader: refused |
+//!
+//! A read of a replica that had been stopped for half a second was old in 5 of 20 attempts, a read of the
+//! leader in none (2.15.1).
 //!
 //! # Snapshots
 //!
