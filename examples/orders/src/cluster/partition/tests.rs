@@ -11,8 +11,8 @@ use crate::serve::books;
 const REMEMBER: u64 = 1_000;
 /// Instants, in ms. All checks are before the last one.
 const INSTANTS: std::ops::Range<u64> = 1..30;
-/// Random cases, each of [`ORDERS`] orders; `.ci/long` sets another number.
-const CASES: u64 = 500;
+/// Random cases, each of [`ORDERS`] orders; `.ci/run` and `.ci/long` set other numbers.
+const CASES: u64 = 100;
 
 /// Scarce stock, events that meet at the same instants, an owner that begins again from a snapshot at any
 /// instant, and any number of orders in memory: a model, the replay, the books of `serve` and a partition of
