@@ -63,20 +63,24 @@ class Slots(Proof):
     def test_place(self) -> None:
         for geometry in map(Geometry, SIZES):
             for log in range(BITS):
+                given = [z3.ULE(A, B), has_log(B - A, log)]
+                level, _ = geometry.place(A, B, word(log))
+                levels = [log // geometry.bits, log // geometry.bits + 1]
                 with self.subTest(geometry, log=log):
-                    self.prove(self.is_right(geometry, A, B, log), z3.ULE(A, B), has_log(B - A, log))
+                    cases = (z3.And(level == each, self.is_right(geometry, A, B, each)) for each in levels)
+                    self.prove(z3.Or(*cases), *given)
 
-    def is_right(self, geometry: Geometry, start: Word, deadline: Word, log: int) -> z3.BoolRef:
-        level, number = (z3.simplify(part) for part in geometry.place(start, deadline, word(log)))
-        expiration, ahead = geometry.expiration(level, number), number - geometry.number(level, start)
-        below = geometry.number(level - 1, deadline) - geometry.number(level - 1, start)
+    def is_right(self, geometry: Geometry, start: Word, deadline: Word, level: int) -> z3.BoolRef:
+        number = geometry.number(word(level), deadline)
+        expiration = geometry.expiration(word(level), number)
         return z3.And(
-            z3.ULT(level, geometry.levels),
+            level < geometry.levels,
             shr(expiration, level * geometry.bits) == number,  # No bit is lost.
             z3.ULE(expiration, deadline),  # The timer is moved or fired in time.
-            z3.ULT(ahead, geometry.size),  # It is not a revolution late.
+            geometry.is_near(word(level), start, deadline, geometry.size),  # It is not a revolution late.
             z3.Or(level == 0, z3.UGT(expiration, start)),  # The bucket has not been flushed.
-            z3.Or(level == 0, z3.UGE(below, geometry.size)),  # It is the lowest level.
+            # It is the lowest level.
+            z3.Or(level == 0, z3.Not(geometry.is_near(word(max(level, 1) - 1), start, deadline, geometry.size))),
         )
 
     def test_shifts_stay_below_the_width(self) -> None:
@@ -120,11 +124,8 @@ class PrivateSlots(Proof):
                 digits = log // geometry.bits
                 levels = {0, max(digits - 1, 0), digits, digits + 1}
                 with self.subTest(geometry, log=log):
-                    self.prove(z3.Or([level == each for each in levels]), *given)
-                    rights = (self.is_right(geometry, A, B, each, digits) for each in levels)
-                    self.prove(
-                        z3.And([z3.Implies(level == each, right) for each, right in zip(levels, rights)]), *given
-                    )
+                    rights = (z3.And(level == each, self.is_right(geometry, A, B, each, digits)) for each in levels)
+                    self.prove(z3.Or(*rights), *given)
 
     def is_right(self, geometry: Geometry, start: Word, deadline: Word, level: int, digits: int) -> z3.BoolRef:
         def is_near(level: int, size: int) -> z3.BoolRef:
