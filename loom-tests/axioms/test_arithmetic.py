@@ -57,6 +57,19 @@ def has_log(value: Word, log: int) -> z3.BoolRef:
     return z3.And(at_least, shr(value, log) <= 1, shr(value, log) >= 0)
 
 
+def is_in_time(geometry: Geometry, start: Word, deadline: Word, level: int, size: int) -> z3.BoolRef:
+    """Whether a timer may wait at a level whose wheel has that size."""
+    number = geometry.number(word(level), deadline)
+    expiration = geometry.expiration(word(level), number)
+    return z3.And(
+        level < geometry.levels,
+        shr(expiration, level * geometry.bits) == number,  # No bit is lost.
+        z3.ULE(expiration, deadline),  # The timer is moved or fired in time.
+        geometry.is_near(word(level), start, deadline, size),  # It is not a revolution late.
+        z3.Or(level == 0, z3.UGT(expiration, start)),  # The bucket has not been flushed.
+    )
+
+
 class Slots(Proof):
     """`Geometry`, for each wheel size and every two ticks, by the highest bit of their difference."""
 
@@ -71,17 +84,9 @@ class Slots(Proof):
                     self.prove(z3.Or(*cases), *given)
 
     def is_right(self, geometry: Geometry, start: Word, deadline: Word, level: int) -> z3.BoolRef:
-        number = geometry.number(word(level), deadline)
-        expiration = geometry.expiration(word(level), number)
-        return z3.And(
-            level < geometry.levels,
-            shr(expiration, level * geometry.bits) == number,  # No bit is lost.
-            z3.ULE(expiration, deadline),  # The timer is moved or fired in time.
-            geometry.is_near(word(level), start, deadline, geometry.size),  # It is not a revolution late.
-            z3.Or(level == 0, z3.UGT(expiration, start)),  # The bucket has not been flushed.
-            # It is the lowest level.
-            z3.Or(level == 0, z3.Not(geometry.is_near(word(max(level, 1) - 1), start, deadline, geometry.size))),
-        )
+        # It is the lowest level.
+        below = z3.Not(geometry.is_near(word(max(level, 1) - 1), start, deadline, geometry.size))
+        return z3.And(is_in_time(geometry, start, deadline, level, geometry.size), z3.Or(level == 0, below))
 
     def test_shifts_stay_below_the_width(self) -> None:
         for geometry in map(Geometry, SIZES):
@@ -131,8 +136,7 @@ class PrivateSlots(Proof):
         def is_near(level: int, size: int) -> z3.BoolRef:
             return geometry.is_near(word(level), start, deadline, size)
 
-        number = geometry.number(word(level), deadline)
-        expiration, size = geometry.expiration(word(level), number), geometry.private_size
+        size = geometry.private_size
         # Wheels of two buckets: a level too high at most.
         lower = level - 1 if geometry.bits > 1 else level - 2
         is_lowest = z3.Or(lower < 0, z3.Not(is_near(lower, size)) if lower >= 0 else True)
@@ -142,14 +146,7 @@ class PrivateSlots(Proof):
             below = z3.If(is_near(digits, geometry.size), is_near(digits - 1, size), is_near(digits, size))
             is_lower = z3.Implies(z3.And(shared != 0, below), z3.ULT(level, shared))
             is_lowest = z3.And(is_lowest, z3.ULE(level, shared), is_lower)
-        return z3.And(
-            level < geometry.levels,
-            shr(expiration, level * geometry.bits) == number,  # No bit is lost.
-            z3.ULE(expiration, deadline),  # The timer is moved or fired in time.
-            is_near(level, size),  # It is not a revolution late.
-            z3.Or(level == 0, z3.UGT(expiration, start)),  # The bucket has not been flushed.
-            is_lowest,
-        )
+        return z3.And(is_in_time(geometry, start, deadline, level, size), is_lowest)
 
     def test_a_bucket_holds_one_slot_and_is_found(self) -> None:
         """

@@ -46,8 +46,9 @@
 //! An entry of a KV bucket says who owns a partition. It is taken and renewed by compare-and-set on its
 //! revision, and has lapsed if its revision stays the same for the length of a lease, by the clock of
 //! the worker that watches. Leases keep two owners from doing the same work; that nothing is decided twice
-//! does not depend on them: only the broker's condition on results decides. `view.rs` has the shares: P / n partitions for each of n workers. A lease
-//! alone does not mean that the partition is served: see `pulse.rs` and `worker.rs`.
+//! does not depend on them: only the broker's condition on results decides. `view.rs` has the shares: P / n
+//! partitions for each of n workers. A lease alone does not mean that the partition is served: see
+//! `pulse.rs` and `worker.rs`.
 //!
 //! What a worker reads of a lease may be old. Then two workers may act, and one of them is refused:
 //!
