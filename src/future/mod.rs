@@ -39,14 +39,14 @@ impl Timer {
     /// at its first poll.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), after(handle, duration), self.ticket())
+        Sleep::new(Arc::clone(handle), after(handle, duration), self.membership())
     }
 
     /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
     /// ready at its first poll.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.ticket())
+        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.membership())
     }
 
     /// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
@@ -79,7 +79,7 @@ impl Timer {
     /// The sleep resolves to an error if the window ends before it starts:
     /// [`ScheduleErrorKind::WindowEndsBeforeStart`](crate::ScheduleErrorKind::WindowEndsBeforeStart).
     pub fn sleep_within(&self, window: RangeInclusive<Instant>) -> Sleep {
-        Sleep::within(Arc::clone(self.handle()), window, self.ticket())
+        Sleep::within(Arc::clone(self.handle()), window, self.membership())
     }
 
     /// Limits `future` to `duration` from now.

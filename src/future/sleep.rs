@@ -14,7 +14,7 @@ use futures_core::FusedFuture;
 use super::error::SleepError;
 use super::global::GlobalShard;
 use super::wait::Wait;
-use crate::timer::{NEVER, Nanos, ShardHandle, Ticket, Timer};
+use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -60,13 +60,17 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos, ticket: Option<Ticket>) -> Self {
-        let wait = Wait::new(deadline, handle.time.slack, ticket);
+    pub(super) fn new(handle: H, deadline: Nanos, membership: Option<Box<Membership>>) -> Self {
+        let wait = Wait::new(deadline, handle.time.slack, membership);
         Self { handle, wait }
     }
 
-    pub(super) fn within(handle: H, window: RangeInclusive<Instant>, ticket: Option<Ticket>) -> Self {
-        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack, ticket));
+    pub(super) fn within(
+        handle: H,
+        window: RangeInclusive<Instant>,
+        membership: Option<Box<Membership>>,
+    ) -> Self {
+        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack, membership));
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
 

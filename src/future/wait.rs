@@ -40,7 +40,7 @@ use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
-use crate::timer::{NEVER, Nanos, ShardHandle, Task, Ticket, TimerKey};
+use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Task, TimerKey};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
 /// counts its uses of the handle, and a sleep of the global timer need not. (Generic over the
@@ -56,7 +56,7 @@ pub(super) struct Wait {
     pub(super) slack: Nanos,
     state: State,
     /// Of a member of a group.
-    ticket: Option<Ticket>,
+    membership: Option<Box<Membership>>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,13 +86,13 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos, slack: Nanos, ticket: Option<Ticket>) -> Self {
-        Self { deadline, slack, state: State::Idle, ticket }
+    pub(super) fn new(deadline: Nanos, slack: Nanos, membership: Option<Box<Membership>>) -> Self {
+        Self { deadline, slack, state: State::Idle, membership }
     }
 
     /// One that has ended in an error.
     pub(super) fn refused(kind: ScheduleErrorKind) -> Self {
-        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))), ticket: None }
+        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))), membership: None }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -138,8 +138,8 @@ impl Wait {
     /// cancels the timer, wakes the task and ends.
     #[inline]
     fn wait_on(&mut self, handle: &ShardHandle) -> Poll<Result<(), SleepError>> {
-        if let (Some(ticket), State::Waiting { key, .. }) = (&self.ticket, self.state)
-            && let Some(mut task) = ticket.members.fill(ticket.number, handle, TimerKey::once(key))
+        if let (Some(membership), State::Waiting { key, .. }) = (&self.membership, self.state)
+            && let Some(mut task) = membership.members.fill(membership.number, handle, TimerKey::once(key))
         {
             handle.run_for_caller(|| task.take_waker().map(Waker::wake));
             return self.end(self.outcome(handle, None));
@@ -276,7 +276,7 @@ impl Wait {
     /// How a sleep has ended whose timer is gone or was refused.
     fn outcome(&self, handle: &ShardHandle, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
         let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
-        let is_cancelled = self.ticket.as_ref().is_some_and(Ticket::is_cancelled);
+        let is_cancelled = self.membership.as_ref().is_some_and(|membership| membership.is_cancelled());
         let cancelled = is_cancelled.then_some(ScheduleErrorKind::Cancelled);
         match refused.or(shut_down).or(cancelled) {
             // The deadline has passed: the timer has fired before that, or was not needed.

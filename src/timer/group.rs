@@ -2,9 +2,9 @@
 //!
 //! A group is a [`Timer`] handle with a set: what is scheduled through that handle is a member. The
 //! set has the members' keys, by numbers that are never used again. A member gets its number,
-//! without a key yet, before its timer is scheduled. A callback's [`Ticket`] lies beside it in the
-//! timer's node, and the ticket's drop takes the number out of the set, however the timer ends. A
-//! sleep has its ticket itself.
+//! without a key yet, before its timer is scheduled. A callback's [`Membership`] lies beside it in the
+//! timer's node, and the membership's drop takes the number out of the set, however the timer ends. A
+//! sleep has its membership itself.
 //!
 //! The node's word decides whether a member fires or is cancelled; the set decides nothing. A key
 //! enters the set when the timer has it already ([`Members::fill`]). Before that,
@@ -139,9 +139,9 @@ impl Timer {
         Group { owner: Arc::new(Owner { timer, members }) }
     }
 
-    /// A new member's ticket, if the handle is that of a group.
-    pub(crate) fn ticket(&self) -> Option<Ticket> {
-        self.members.as_ref().map(Members::enter)
+    /// A new membership, if the handle is that of a group. Boxed, so that other sleeps are small.
+    pub(crate) fn membership(&self) -> Option<Box<Membership>> {
+        self.members.as_ref().map(|members| Box::new(members.join()))
     }
 }
 
@@ -244,14 +244,14 @@ impl Members {
     }
 
     /// Makes a member. In a group that has ended, it is cancelled at once.
-    pub(crate) fn enter(self: &Arc<Self>) -> Ticket {
+    pub(crate) fn join(self: &Arc<Self>) -> Membership {
         let mut set = self.lock();
         set.last += 1;
         let number = set.last;
         if !set.has_ended {
             set.keys.insert(number, None);
         }
-        Ticket { members: Arc::clone(self), number }
+        Membership { members: Arc::clone(self), number }
     }
 
     /// Notes the key that a member's timer has from now on. If the group was cancelled before that,
@@ -272,10 +272,10 @@ impl Members {
         tick: Tick,
         task: Task,
     ) -> Result<Key, ScheduleError<Task>> {
-        let (recurs, ticket) = (task.recurs(), self.enter());
-        let (number, task) = (ticket.number, Box::new(task));
+        let (recurs, membership) = (task.recurs(), self.join());
+        let (number, task) = (membership.number, Box::new(task));
         let scheduled =
-            handle.scheduler.schedule_by(tick, || Task::Callback(Inline::hold(Member { ticket, task })));
+            handle.scheduler.schedule_by(tick, || Task::Callback(Inline::hold(Member { membership, task })));
         let filled = scheduled.and_then(|key| match self.fill(number, handle, TimerKey::new(key, recurs)) {
             Some(member) => Err(ScheduleError::new(ScheduleErrorKind::Cancelled, member)),
             None => Ok(key),
@@ -291,19 +291,19 @@ impl fmt::Debug for Members {
 }
 
 /// A membership. The drop ends it.
-pub(crate) struct Ticket {
+pub(crate) struct Membership {
     pub(crate) members: Arc<Members>,
     pub(crate) number: u64,
 }
 
-impl Ticket {
+impl Membership {
     /// Whether the member was cancelled with its group.
     pub(crate) fn is_cancelled(&self) -> bool {
         !self.members.lock().keys.contains_key(&self.number)
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Membership {
     /// The set shrinks when it has room for eight times its members, to twice: many have left by
     /// then, so the cost for each of them is O(1).
     #[cold]
@@ -316,10 +316,10 @@ impl Drop for Ticket {
     }
 }
 
-/// The task of a member in the group's own. The ticket is dropped first: the task's drop is user
+/// The task of a member in the group's own. The membership is dropped first: the task's drop is user
 /// code.
 pub(super) struct Member {
-    pub(super) ticket: Ticket,
+    pub(super) membership: Membership,
     task: Box<Task>,
 }
 

@@ -222,7 +222,8 @@ impl Timer {
             Extended::NeedsMove => {}
         }
         let mut place = None;
-        let look = |task: &Task| place = task.ticket().map(|ticket| (ticket.members.clone(), ticket.number));
+        let look =
+            |task: &Task| place = task.membership().map(|member| (member.members.clone(), member.number));
         let moved = TimerKey::new(scheduler.relocate(key.key(), tick, look, |moved| moved)?, key.recurs());
         // A member of a group stays one, or is cancelled with the group.
         let cancelled = place.and_then(|(members, number)| members.fill(number, handle, moved));

@@ -80,7 +80,7 @@ pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use wall::WallSchedule;
 
-pub(crate) use group::Ticket;
+pub(crate) use group::Membership;
 pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use scope::Inherited;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};

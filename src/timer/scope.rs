@@ -12,7 +12,7 @@
 //! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
 //! process's timer (`Sleep::poll_global`), and other calls return the error.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -37,6 +37,8 @@ pub(crate) struct Inherited {
 }
 
 thread_local! {
+    /// Whether the next one is not empty. Most threads read this alone.
+    static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
     static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None }) };
 }
 
@@ -44,6 +46,11 @@ impl Inherited {
     /// Reads what the running code has inherited. At the end of the thread that is nothing.
     #[inline]
     fn look<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
+        if IS_WITHIN.get() { Self::look_within(part) } else { R::default() }
+    }
+
+    #[cold]
+    fn look_within<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
         INHERITED.try_with(|inherited| part(&inherited.borrow())).unwrap_or_default()
     }
 
@@ -70,6 +77,7 @@ impl Inherited {
     }
 
     fn set(self) {
+        IS_WITHIN.set(self.scope.is_some() || self.deadline.is_some());
         // The drop of the former scope may run user code, so it comes after the borrow.
         drop(INHERITED.try_with(|inherited| inherited.replace(self)));
     }
@@ -253,7 +261,7 @@ impl ManualClock {
 ///     Timer::global().schedule_every(Duration::from_secs(60), || ()).unwrap();
 ///     clock.advance(Duration::from_secs(90));
 /// });
-/// assert_eq!(waiting.to_string(), "1 timers are pending, 0 of them sleeps, the first at 120s");
+/// assert_eq!(waiting.to_string(), "1 timer is pending, the first at 120s");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "it says what the scope has left pending"]
@@ -270,7 +278,9 @@ pub struct Waiting {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} timers are pending, {} of them sleeps", self.pending, self.sleeps)?;
+        let kind = if self.sleeps == self.pending { "sleep" } else { "timer" };
+        let are = if self.pending == 1 { " is" } else { "s are" };
+        write!(f, "{} {kind}{are} pending", self.pending)?;
         self.first.map_or(Ok(()), |first| write!(f, ", the first at {first:?}"))
     }
 }

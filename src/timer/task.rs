@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::group::{Member, Members, Ticket};
+use super::group::{Member, Members, Membership};
 use super::inline::{Inline, Kind, Occasion, Run};
 use super::shard_handle::ShardHandle;
 use crate::error::ScheduleError;
@@ -76,9 +76,9 @@ impl Task {
     }
 
     /// The membership of a group, of a callback.
-    pub(super) fn ticket(&self) -> Option<&Ticket> {
+    pub(super) fn membership(&self) -> Option<&Membership> {
         let Self::Callback(callback) = self else { return None };
-        (callback.get() as &dyn Any).downcast_ref().map(|member: &Member| &member.ticket)
+        (callback.get() as &dyn Any).downcast_ref().map(|member: &Member| &member.membership)
     }
 
     /// Takes out the waker, if the task was made of a waker and has not run.
