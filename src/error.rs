@@ -67,13 +67,6 @@ pub enum BuildError {
         /// The largest valid number.
         max: usize,
     },
-    /// The slack is longer than a timer can have.
-    SlackTooLong {
-        /// The requested slack.
-        value: Duration,
-        /// The longest valid slack.
-        max: Duration,
-    },
     /// Each shard's thread was to be pinned to its own core, and there are fewer cores than shards.
     TooFewCores {
         /// The number of shards.
@@ -107,7 +100,6 @@ impl fmt::Display for BuildError {
             Self::ShardsOutOfRange { value, min, max } => {
                 write!(f, "shards is {value}; it must be from {min} to {max}")
             }
-            Self::SlackTooLong { value, max } => write!(f, "slack is {value:?}; it must be at most {max:?}"),
             Self::TooFewCores { shards, cores } => {
                 write!(f, "{shards} shards cannot be pinned to a core each: there are {cores} cores")
             }

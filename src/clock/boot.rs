@@ -7,10 +7,6 @@ use std::time::{Duration, Instant};
 use super::Clock;
 use crate::hardware::since_boot;
 
-/// The longest sleep of a timer's thread. A deadline that passed while the machine was suspended
-/// fires at most this long after the machine has woken.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-
 /// A clock that goes on while the machine is suspended.
 ///
 /// A session, a lease or a token ends after so much *real* time, also if the laptop was closed
@@ -47,8 +43,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 ///
 /// A reading takes as long as one of the default clock, but a timer reads it through an indirect
 /// call, and has no faster clock for its deadlines. While a timer is pending, the timer's thread
-/// wakes once a second to look whether the machine was suspended; without pending timers it does
-/// not.
+/// wakes once a second, to look whether the machine was suspended, and about ten times in the last
+/// second before a deadline, as with each clock that is not the default one (see [`Clock`]). Without
+/// pending timers it does not wake.
 #[derive(Clone, Copy, Debug)]
 pub struct BootClock {
     start: Instant,
@@ -78,9 +75,5 @@ impl Clock for BootClock {
         // goes back.
         let since = since_boot().unwrap_or(self.booted).saturating_sub(self.booted);
         self.start.checked_add(since).unwrap_or(self.start)
-    }
-
-    fn longest_sleep(&self) -> Option<Duration> {
-        Some(LONGEST_SLEEP)
     }
 }

@@ -11,7 +11,7 @@ mod manual;
 mod run;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(crate) use crate::unwind::unpoisoned;
 pub use boot::BootClock;
@@ -31,8 +31,8 @@ pub use manual::ManualClock;
 /// system's time: it sleeps for half of the remaining time, at the speed that it measured during
 /// its last sleep, and then looks again. So it wakes about twenty times before a deadline that is
 /// one hour away; with the system's clock it wakes once. If the clock speeds up during a sleep,
-/// timers that become due in that sleep are late by the difference. A clock that runs at the
-/// system's speed, but may jump forward, bounds these sleeps by [`longest_sleep`](Self::longest_sleep).
+/// timers that become due in that sleep are late by the difference, but by no more than a second: no
+/// sleep is longer.
 ///
 /// If a clock panics on the timer's thread, or in a job, the panic is counted and reported like a
 /// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the
@@ -66,16 +66,6 @@ pub trait Clock: Send + Sync + 'static {
     fn as_manual(&self) -> Option<&ManualClock> {
         None
     }
-
-    /// Returns for how long a timer's thread may sleep before it reads the clock again, if the clock
-    /// runs at the system's speed but may jump forward. By default `None`: the speed is not known.
-    ///
-    /// What becomes due by a jump is late by at most this time. The thread then wakes that often
-    /// while a timer is pending. [`TimerBuilder::build`](crate::TimerBuilder::build) calls this once;
-    /// less than a tick counts as one tick.
-    fn longest_sleep(&self) -> Option<Duration> {
-        None
-    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -85,10 +75,6 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
     fn as_manual(&self) -> Option<&ManualClock> {
         (**self).as_manual()
-    }
-
-    fn longest_sleep(&self) -> Option<Duration> {
-        (**self).longest_sleep()
     }
 }
 

@@ -27,10 +27,6 @@ use crate::unwind::DropQuietly;
 /// The most shards that a timer can have: each may need a thread.
 const MAX_SHARDS: usize = 1024;
 
-/// The longest slack that a timer can have by default. A longer one is a wrong unit rather than a
-/// timer that may be late.
-const MAX_SLACK: Duration = Duration::from_secs(3_600);
-
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
 /// in a browser. (It has no clock there either, so `Instant::now` would panic.)
 const HAS_THREADS: bool =
@@ -70,13 +66,14 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets how long after its deadline a timer may be due, so that timers fire together: at most an
-    /// hour. Default: zero.
+    /// Sets how long after its deadline a timer may be due, so that timers fire together. Default:
+    /// zero.
     ///
     /// A server whose timeouts may all come 10 ms late says so here, once. The timer then chooses
     /// ticks as [`schedule_within`](Timer::schedule_within) does: of those from the deadline to the
     /// end of the slack, the one that is a multiple of the greatest power of two. Nothing fires
-    /// early, and a slack that is shorter than a tick changes nothing.
+    /// early, and a slack that is shorter than a tick changes nothing. There is no limit: with a slack
+    /// of a year, a timer may be a year late.
     ///
     /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when they
     /// are rescheduled or reset. What names a window has that window instead: `schedule_within`,
@@ -344,9 +341,6 @@ impl TimerBuilder {
         let shards = self.shards.unwrap_or_else(shards);
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(BuildError::ShardsOutOfRange { value: shards, min: 1, max: MAX_SHARDS });
-        }
-        if self.slack > MAX_SLACK {
-            return Err(BuildError::SlackTooLong { value: self.slack, max: MAX_SLACK });
         }
         if let Some(name) = self.name.clone().filter(|name| name.contains('\0')) {
             return Err(BuildError::ThreadName { name });

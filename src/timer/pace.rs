@@ -2,8 +2,8 @@
 //!
 //! The thread sleeps by the system's time, but its deadline is by the user's clock, which may run
 //! at another speed. So the thread sleeps for half of the time left, at the speed that it measured
-//! over its last sleep, and looks again. The number of sleeps before a deadline grows with the
-//! logarithm of the wait. Before the first measurement a sleep lasts at most one tick.
+//! over its last sleep, and looks again, a second later at the latest. Before the first measurement a
+//! sleep lasts at most one tick.
 //!
 //! If the clock is slower than the system's, or stands still, the speed counts as 1: the clock may
 //! speed up again.
@@ -20,6 +20,10 @@ const LEAST_PART: Nanos = 8;
 /// Shorter sleeps do not measure the speed: the clock may advance in steps.
 const LEAST_MEASURED: Duration = Duration::from_micros(50);
 
+/// No sleep is longer, by the system's time: the clock may jump, as a boot clock does when the machine
+/// wakes.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
 #[derive(Default)]
 pub(super) struct Pace {
     /// The speed of the clock over the last sleep, as a multiple of the system's and at least 1.
@@ -35,10 +39,8 @@ impl Pace {
         self.asleep = Some((crate::sync::now(), now));
         let left = due.saturating_sub(now);
         let half = (left / 2).max(tick / LEAST_PART).max(1);
-        match self.speed {
-            Some(speed) => Duration::from_nanos((half as f64 / speed) as Nanos),
-            None => Duration::from_nanos(half.min(tick)),
-        }
+        let sleep = self.speed.map_or(half.min(tick), |speed| (half as f64 / speed) as Nanos);
+        Duration::from_nanos(sleep).min(LONGEST_SLEEP)
     }
 
     /// Measures the sleep that has ended. `now` is the time by the clock.
@@ -68,6 +70,7 @@ mod tests {
         assert_eq!(pace.begin_sleep(100 * TICK, 100 * TICK, TICK), Duration::from_micros(125));
         pace.speed = Some(10.0);
         assert_eq!(pace.begin_sleep(0, 100 * TICK, TICK), millis(5));
+        assert_eq!(pace.begin_sleep(0, 1 << 60, TICK), millis(1_000));
     }
 
     #[test]

@@ -32,8 +32,6 @@ pub(crate) struct Time {
     pub(crate) slack: Nanos,
     /// For deadlines: a faster way to read the default clock, a little ahead of it.
     fast: Option<FastClock>,
-    /// For how long a thread may sleep, if the user's clock bounds that.
-    pub(super) longest_sleep: Option<Duration>,
 }
 
 /// The shortest tick, in nanoseconds, for which the fast clock is used. It is ahead by
@@ -43,12 +41,11 @@ const LEAST_FAST_TICK: Nanos = 100_000;
 impl Time {
     /// Starts the timer's time now.
     pub(crate) fn start(clock: Option<DropQuietly<Arc<dyn Clock>>>, tick: Duration) -> Self {
-        let longest_sleep = clock.as_ref().and_then(|clock| clock.longest_sleep()).map(|rest| rest.max(tick));
         let tick = nanos(tick);
         let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
         let (fast, start) = fast.unzip();
         let start = start.unwrap_or_else(|| read(clock.as_ref()));
-        Self { clock, start, tick: Divisor::new(tick), slack: 0, fast, longest_sleep }
+        Self { clock, start, tick: Divisor::new(tick), slack: 0, fast }
     }
 
     /// The time now.

@@ -297,11 +297,7 @@ impl Worker {
             return Some(Duration::ZERO);
         }
         let now = self.present()?;
-        let time = &self.handle.time;
-        Some(match time.longest_sleep {
-            Some(longest) => Duration::from_nanos(due.saturating_sub(now)).min(longest),
-            None => self.pace.begin_sleep(now, due, time.tick()),
-        })
+        Some(self.pace.begin_sleep(now, due, self.handle.time.tick()))
     }
 
     /// Takes the steps of the epoch that are owed. A loop would have to come back for them alone.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use shardwheel::{BootClock, Clock, ManualClock, Timer, WallSchedule};
 
-use crate::support::{Count, HOUR, Log, after, hear, ms, secs, until};
+use crate::support::{HOUR, Log, after, hear, ms, secs, until};
 
 /// For how long a machine has been suspended, in milliseconds.
 #[derive(Clone, Default)]
@@ -26,16 +26,12 @@ impl Machine {
     }
 }
 
-/// The boot clock of a machine, which is read every twenty milliseconds.
+/// The boot clock of a machine. The timer's thread reads it once a second.
 struct Booted(Machine);
 
 impl Clock for Booted {
     fn now(&self) -> Instant {
         Instant::now() + self.0.suspended()
-    }
-
-    fn longest_sleep(&self) -> Option<Duration> {
-        Some(ms(20))
     }
 }
 
@@ -73,7 +69,7 @@ fn what_each_clock_does_over_a_suspend_in_real_time() {
     machine.suspend(2 * HOUR);
     let mut seen = [hear(&fired), hear(&fired)];
     seen.sort_unstable();
-    assert_eq!(seen, ["boot", "wall"], "at once, where time has passed");
+    assert_eq!(seen, ["boot", "wall"], "soon, where time has passed");
     until("the schedule ends", || !monotonic.is_pending(key));
     assert_eq!((monotonic.stats().pending, manual.stats().pending), (1, 1), "an hour is left to them");
     manual_clock.jump(2 * HOUR);
@@ -97,44 +93,6 @@ fn what_passed_during_a_suspend_fires_in_order_in_real_time() {
     assert_eq!(log.take(), [0, 10, 20, 30, 40, 50]);
     let left = timer.deadline(later).expect("it is pending").saturating_duration_since(timer.now());
     assert!(left <= HOUR + ms(1) && left > HOUR - secs(60), "{left:?}");
-}
-
-/// A bound of zero counts as a tick: the thread does not spin. Promise 9.
-#[test]
-fn a_longest_sleep_of_zero_is_a_tick_in_real_time() {
-    struct Impatient(Count);
-
-    impl Clock for Impatient {
-        fn now(&self) -> Instant {
-            self.0.one();
-            Instant::now()
-        }
-
-        fn longest_sleep(&self) -> Option<Duration> {
-            Some(Duration::ZERO)
-        }
-    }
-
-    let (readings, tick) = (Count::default(), ms(10));
-    let builder = Timer::builder().shards(1).tick(tick);
-    let timer = builder.clock(Impatient(readings.clone())).build().expect("settings within their limits");
-    after(&timer, HOUR, || ());
-    let (begin, before) = (Instant::now(), readings.get());
-    thread::sleep(ms(300));
-    let readings = readings.get() - before;
-    let ticks = begin.elapsed().as_millis() / tick.as_millis() + 1;
-    // Two or three for each wake; a thread that spins makes thousands.
-    assert!(readings as u128 <= 10 * ticks, "{readings} readings in {ticks} ticks");
-    assert!(readings > 0, "it is read");
-}
-
-/// A shared clock, and one behind `dyn`, bound the sleeps as well.
-#[test]
-fn an_arc_of_a_clock_has_its_longest_sleep() {
-    let clock: Arc<dyn Clock> = Arc::new(Booted(Machine::default()));
-    assert_eq!(clock.longest_sleep(), Some(ms(20)));
-    assert_eq!(Arc::new(clock).longest_sleep(), Some(ms(20)));
-    assert_eq!(ManualClock::new().longest_sleep(), None);
 }
 
 #[cfg(all(any(target_os = "linux", target_os = "macos", windows), not(miri)))]
@@ -185,7 +143,7 @@ fn the_boot_clock_goes_on_where_the_monotonic_clock_stands() {
     use std::fs;
     use std::os::fd::AsRawFd;
 
-    use crate::support::alone;
+    use crate::support::{Count, alone};
 
     const NOT_PERMITTED: i32 = 77;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use shardwheel::{BuildError, DelayQueue, ManualClock, Timer};
+use shardwheel::{DelayQueue, ManualClock, Timer};
 
 use crate::support::{HOUR, Log, by_hand, is_balanced, ms, secs};
 
@@ -113,17 +113,15 @@ fn timers_share_ticks_within_the_slack() {
     assert_eq!(timer.stats().fired, 2_000);
 }
 
-/// A slack of more than an hour is refused, and the error names both.
+/// However long it is: nothing is early, and a window says so for itself. Promise 1.
 #[test]
-fn too_long_a_slack_is_refused() {
-    let slack = HOUR + Duration::from_nanos(1);
-    let build = |slack| Timer::builder().slack(slack).clock(ManualClock::new()).build();
-    assert!(build(HOUR).is_ok());
-    let error = build(slack).expect_err("it is too long");
-    assert!(
-        matches!(error, BuildError::SlackTooLong { value, max } if (value, max) == (slack, HOUR)),
-        "{error}"
-    );
-    assert!(error.to_string().contains("slack is 3600.000000001s; it must be at most 3600s"), "{error}");
-    assert!(Timer::builder().slack(Duration::MAX).build_driven().is_err());
+fn a_slack_without_end_is_taken_at_its_word() {
+    let (timer, clock) = with_slack(Duration::MAX);
+    for delay in [ms(5), HOUR, Duration::MAX] {
+        timer.schedule_after(delay, || panic!("it is early")).expect("the timer is open");
+    }
+    let exact = timer.now() + ms(7);
+    timer.schedule_within(exact..=exact, || ()).expect("the timer is open");
+    clock.advance(secs(3));
+    assert_eq!((timer.stats().fired, timer.stats().pending), (1, 3));
 }
