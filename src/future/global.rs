@@ -45,7 +45,7 @@ impl GlobalShard {
     #[inline(always)]
     fn current() -> Self {
         match Inherited::scope() {
-            None => Self::Process(Timer::shard_of_process()),
+            None => Self::Process(Timer::global().handle()),
             Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
         }
     }

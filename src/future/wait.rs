@@ -172,7 +172,7 @@ impl Wait {
     /// The tick for the deadline, within the slack.
     #[inline]
     fn tick(&self, handle: &ShardHandle) -> Tick {
-        handle.time.tick_within(self.deadline, self.slack)
+        handle.time.tick_within(self.deadline, self.slack, 0)
     }
 
     #[inline]

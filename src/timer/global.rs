@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::{Inherited, ShardHandle, Timer};
+use super::{Inherited, Timer};
 use crate::clock::unpoisoned;
 use crate::error::BuildError;
 
@@ -48,7 +48,7 @@ impl Timer {
     #[inline]
     #[must_use]
     pub fn global() -> &'static Self {
-        Self::try_global().unwrap_or_else(|error| not_made(&error))
+        Self::try_global().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
     }
 
     /// Returns the [global](Self::global) timer, or the reason why it cannot be made. After an
@@ -69,12 +69,6 @@ impl Timer {
         GLOBAL.get().map_or_else(make, Ok)
     }
 
-    /// A shard of that timer, for the calling thread. Panics as [`global`](Self::global).
-    #[inline(always)]
-    pub(crate) fn shard_of_process() -> &'static ShardHandle {
-        Self::of_process().unwrap_or_else(|error| not_made(&error)).handle()
-    }
-
     /// Whether this is a handle of the global timer, or of that of the present scope.
     pub(super) fn is_global(&self) -> bool {
         let is_self = |global: &Self| Arc::ptr_eq(&self.inner, &global.inner);
@@ -93,9 +87,4 @@ fn make() -> Result<&'static Timer, BuildError> {
     }
     let timer = Timer::new()?;
     Ok(GLOBAL.get_or_init(|| timer))
-}
-
-#[cold]
-fn not_made(error: &BuildError) -> ! {
-    panic!("the global timer cannot be made: {error}")
 }

@@ -20,7 +20,6 @@
 //! No user code and no step of a shard runs under the lock.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -223,10 +222,10 @@ impl Drop for Owner {
 }
 
 /// What a group and its members share.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Members(Mutex<Set>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Set {
     /// The members' keys by their numbers; `None` for a member that has no timer yet. The numbers
     /// are the group's own, so the hasher need not be random, and the order is the same in each
@@ -281,12 +280,6 @@ impl Members {
             None => Ok(key),
         });
         filled.map_err(|refused| refused.map(|member| *member.into_content::<Member>().task))
-    }
-}
-
-impl fmt::Debug for Members {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
     }
 }
 

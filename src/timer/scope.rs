@@ -12,13 +12,13 @@
 //! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
 //! process's timer (`Sleep::poll_global`), and other calls return the error.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
@@ -37,8 +37,6 @@ pub(crate) struct Inherited {
 }
 
 thread_local! {
-    /// Whether the next one is not empty. Most threads read this alone.
-    static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
     static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None }) };
 }
 
@@ -46,11 +44,6 @@ impl Inherited {
     /// Reads what the running code has inherited. At the end of the thread that is nothing.
     #[inline]
     fn look<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
-        if IS_WITHIN.get() { Self::look_within(part) } else { R::default() }
-    }
-
-    #[cold]
-    fn look_within<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
         INHERITED.try_with(|inherited| part(&inherited.borrow())).unwrap_or_default()
     }
 
@@ -77,7 +70,6 @@ impl Inherited {
     }
 
     fn set(self) {
-        IS_WITHIN.set(self.scope.is_some() || self.deadline.is_some());
         // The drop of the former scope may run user code, so it comes after the borrow.
         drop(INHERITED.try_with(|inherited| inherited.replace(self)));
     }
@@ -137,10 +129,9 @@ impl Scope {
 
     /// Ends the scope: wakes the sleeps and drops the callbacks that are pending, and counts them.
     fn end(&self) -> Waiting {
-        let mut waiting = Waiting::default();
+        let (mut waiting, start) = (Waiting::default(), self.clock.now() - self.clock.elapsed());
         for task in self.timer.inner.end(|_| true) {
-            let from_now = |due: Instant| due.saturating_duration_since(self.clock.now());
-            let due = task.deadline().map(|due| self.clock.elapsed() + from_now(due));
+            let due = task.deadline().map(|due| due.duration_since(start));
             waiting.first = waiting.first.into_iter().chain(due).min();
             waiting.pending += 1;
             waiting.sleeps += usize::from(matches!(task.task, Some(Task::Wake(_))));

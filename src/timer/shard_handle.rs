@@ -162,11 +162,11 @@ impl ShardHandle {
     /// Likewise for a timer that is due at `start` or up to `slack` later.
     #[inline]
     pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos) -> Tick {
-        let mut first = self.time.first_tick(start);
-        if first <= self.scheduler.now().saturating_add(1) {
-            first = first.max(self.time.tick_at(self.now()).saturating_add(1));
+        let tick = self.time.tick_within(start, slack, 0);
+        if tick > self.scheduler.now().saturating_add(1) {
+            return tick;
         }
-        self.time.rounded(first, start, slack)
+        self.time.tick_within(start, slack, self.time.tick_at(self.now()).saturating_add(1))
     }
 
     // ---- the worker and the end --------------------------------------------------------------

@@ -85,27 +85,17 @@ impl Time {
         self.start.checked_add(Duration::from_nanos(at)).unwrap_or(self.start)
     }
 
-    /// The first tick that begins at or after a deadline.
-    #[inline]
-    pub(super) fn first_tick(&self, deadline: Nanos) -> Tick {
-        if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
-    }
-
     /// The tick for a deadline, within the timer's slack.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Nanos) -> Tick {
-        self.tick_within(deadline, self.slack)
+        self.tick_within(deadline, self.slack, 0)
     }
 
-    /// The tick for a timer that is due at `start` or up to `slack` later.
+    /// The tick for a timer that is due at `start` or up to `slack` later: the roundest that begins
+    /// then, but none before `least`. If there is none, the first after `start`, or `least`.
     #[inline]
-    pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos) -> Tick {
-        self.rounded(self.first_tick(start), start, slack)
-    }
-
-    /// The roundest tick from `first` to the end of that window; `first` if the window ends before.
-    #[inline]
-    pub(super) fn rounded(&self, first: Tick, start: Nanos, slack: Nanos) -> Tick {
+    pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos, least: Tick) -> Tick {
+        let first = if start == NEVER { Tick::MAX } else { self.tick.divide_up(start).max(least) };
         if slack == 0 { first } else { roundest(first, self.tick_at(start.saturating_add(slack)).max(first)) }
     }
 
