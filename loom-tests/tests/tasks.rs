@@ -15,7 +15,7 @@ use loom::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use shardwheel::testing::delay_queue::Queue;
+use shardwheel::testing::delay_queue::{Queue, Records};
 use shardwheel::testing::tasks::{DriverTask, TaskThread};
 use shardwheel_loom_tests::{model, thread};
 
@@ -179,5 +179,86 @@ fn hazard_18_a_producer_against_a_waker_that_comes_late() {
             if seen == 1 { Poll::Ready(()) } else { Poll::Pending }
         });
         producer.join().unwrap();
+    });
+}
+
+/// A producer writes its record while the value leaves, and a sweep and a call about all values come
+/// between. The call sees the number with its own key, or nothing.
+#[test]
+fn hazard_19_a_record_against_the_values_leave() {
+    model(|| {
+        let records = Arc::new(Records::new());
+        let (number, [own, slot]) = records.claim();
+        let list = Arc::clone(&records);
+        let producer = thread::spawn(move || list.write(own, number));
+        let list = Arc::clone(&records);
+        let consumer = thread::spawn(move || list.leave(slot));
+        records.sweep();
+        let seen = records.numbers();
+        assert!(seen.is_empty() || seen == [(number, number)]);
+        producer.join().unwrap();
+        assert_eq!(consumer.join().unwrap(), number);
+        assert!(records.numbers().is_empty());
+    });
+}
+
+/// Two producers claim slots, and one of the blocks is full. Each gets a slot of its own, and a call
+/// that comes after them sees both. What has left is freed.
+#[test]
+fn hazard_19_two_producers_at_the_end_of_a_block() {
+    model(|| {
+        let records = Arc::new(Records::new());
+        let (first, [own, slot]) = records.claim();
+        records.write(own, first);
+        let insert = |list: &Records| {
+            let (number, [own, slot]) = list.claim();
+            list.write(own, number);
+            (number, slot)
+        };
+        let list = Arc::clone(&records);
+        let producer = thread::spawn(move || insert(&list));
+        let own = insert(&records);
+        records.leave(slot);
+        records.sweep();
+        let other = producer.join().unwrap();
+        let mut numbers = [own.0, other.0].map(|number| (number, number));
+        numbers.sort_unstable();
+        let mut seen = records.numbers();
+        seen.sort_unstable();
+        assert_eq!(seen, numbers);
+        for (number, slot) in [own, other] {
+            assert_eq!(records.leave(slot), number);
+        }
+        records.sweep();
+        assert!(records.numbers().is_empty());
+    });
+}
+
+/// A sweep frees a block while a producer makes another one the newest, and while a call about all
+/// values walks.
+#[test]
+fn hazard_19_a_sweep_against_a_producer_and_a_walk() {
+    model(|| {
+        let records = Arc::new(Records::new());
+        let insert = |list: &Records| {
+            let (number, [own, slot]) = list.claim();
+            list.write(own, number);
+            (number, slot)
+        };
+        // Two blocks in a model: the older one can be freed when its two values have left.
+        let full: Vec<_> = (0..4).map(|_| insert(&records)).collect();
+        let list = Arc::clone(&records);
+        let producer = thread::spawn(move || insert(&list).0);
+        let list = Arc::clone(&records);
+        let consumer = thread::spawn(move || {
+            full.into_iter().take(2).for_each(|(_, slot)| _ = list.leave(slot));
+            list.sweep();
+        });
+        assert!(records.numbers().iter().all(|(number, key)| number == key));
+        consumer.join().unwrap();
+        let new = producer.join().unwrap();
+        records.sweep();
+        assert_eq!(records.numbers().len(), 3);
+        assert!(records.numbers().contains(&(new, new)));
     });
 }

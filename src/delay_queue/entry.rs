@@ -17,6 +17,7 @@ use std::time::Instant;
 use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
+use super::list::Place;
 use super::waiters::Waiters;
 use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
@@ -39,15 +40,20 @@ pub struct Expired<T> {
     pub deadline: Instant,
 }
 
+/// When a value is due.
+pub(super) enum Times {
+    /// What `insert` was asked for, and the tick for it.
+    Waiting(Nanos, Tick),
+    /// When it expired, and the key that its timer had then.
+    Expired(TimerKey, Instant),
+}
+
 /// A value and its times.
 pub(super) struct Entry<T> {
     pub(super) value: T,
-    pub(super) id: u64,
-    /// What `insert` was asked for, and the tick for it.
-    pub(super) deadline: Nanos,
-    pub(super) armed_for: Tick,
-    /// When it expired, and the key that its timer had then.
-    pub(super) expired: Option<(TimerKey, Instant)>,
+    /// Where its record is.
+    pub(super) slot: Place,
+    pub(super) times: Times,
 }
 
 /// A value stays in its box from the insert until a consumer takes it out: it may be larger than
@@ -60,15 +66,42 @@ pub(super) struct Outbox<T> {
     /// What consumers have taken from `pushed`, all at once, the first value on top. No user code
     /// runs under the lock. Padded apart from what the shards' threads write.
     taken: CachePadded<Mutex<Stack<Entry<T>>>>,
+    /// How many values have come out. Written under the lock.
+    count: AtomicU64,
 }
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        Self { pushed: Stack::new(), taken: CachePadded::new(Mutex::new(Stack::new())) }
+        Self {
+            pushed: Stack::new(),
+            taken: CachePadded::new(Mutex::new(Stack::new())),
+            count: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
         let mut taken = unpoisoned(self.taken.lock());
+        let next = self.pop(&mut taken)?;
+        // Ordering: Relaxed, a count, and the lock orders its writers.
+        self.count.store(self.count() + 1, Ordering::Relaxed);
+        Some(next)
+    }
+
+    fn count(&self) -> u64 {
+        // Ordering: Relaxed, a count.
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// When the next value was due, if it has expired.
+    pub(super) fn peek(&self) -> Option<Instant> {
+        let mut taken = unpoisoned(self.taken.lock());
+        let next = self.pop(&mut taken)?;
+        let due = next.value.due();
+        taken.push(next);
+        due
+    }
+
+    fn pop(&self, taken: &mut Stack<Entry<T>>) -> Option<Boxed<T>> {
         taken.pop().or_else(|| {
             *taken = self.pushed.take_all().reversed();
             taken.pop()
@@ -90,8 +123,8 @@ pub(super) struct QueueState<T> {
     is_closed: AtomicBool,
     /// How many values have been inserted. Written by producers.
     inserted: CachePadded<AtomicU64>,
-    /// How many of them have left the queue. Written by the consumers, and by removals.
-    left: CachePadded<AtomicU64>,
+    /// How many of them were removed, or refused. Written by these threads.
+    removed: CachePadded<AtomicU64>,
 }
 
 impl<T: Send + 'static> QueueState<T> {
@@ -106,22 +139,16 @@ impl<T: Send + 'static> QueueState<T> {
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
-            left: CachePadded::new(AtomicU64::new(0)),
+            removed: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        // Ordering: Relaxed, both are counts. `left` is read first, so the difference is not less
+        // Ordering: Relaxed, all are counts. `inserted` is read last, so the difference is not less
         // than at some moment of the call.
-        let left = self.left.load(Ordering::Relaxed);
+        let left = self.removed.load(Ordering::Relaxed) + self.due.count() + self.unexpired.count();
         // Ordering: Relaxed, as above.
         self.inserted.load(Ordering::Relaxed).saturating_sub(left) as usize
-    }
-
-    /// Counts a value that has left the queue.
-    pub(super) fn note_left(&self) {
-        // Ordering: Relaxed, a count.
-        self.left.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the timer has ended: all its values have been passed on.
@@ -174,22 +201,25 @@ impl<T: Send + 'static> WatchesEnd for QueueState<T> {
 impl<T> Entry<T> {
     /// Notes that the value's timer has fired.
     fn expire(&mut self, Occasion { key, deadline, handle }: Occasion<'_>) {
-        let at = if deadline == self.armed_for { self.deadline } else { handle.time.start_of(deadline) };
+        let at = match self.times {
+            Times::Waiting(at, armed_for) if deadline == armed_for => at,
+            _ => handle.time.start_of(deadline),
+        };
         // What has fired was due at a time that an `Instant` can represent.
         let due = handle.time.instant(at).unwrap_or_else(|| handle.present_instant());
-        self.expired = Some((key, due));
+        self.times = Times::Expired(key, due);
+    }
+
+    /// When it was due, if it has expired.
+    fn due(&self) -> Option<Instant> {
+        if let Times::Expired(_, due) = self.times { Some(due) } else { None }
     }
 
     /// `None` if it has not expired.
-    pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
-        let (key, deadline) = self.expired?;
-        let key = QueueKey { queue, id: self.id, timer_key: Some(key) };
+    pub(super) fn into_expired(self, queue: u64, id: u64) -> Option<Expired<T>> {
+        let Times::Expired(key, deadline) = self.times else { return None };
+        let key = QueueKey { queue, id, timer_key: Some(key) };
         Some(Expired { value: self.value, key, deadline })
-    }
-
-    /// The value and the key of what has not expired.
-    pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
-        (QueueKey { queue, id: self.id, timer_key: None }, self.value)
     }
 }
 
@@ -201,23 +231,25 @@ pub(super) struct Ticket<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Ticket<T> {
-    /// Makes a ticket, and returns the value's number.
     pub(super) fn new(
         shared: &Arc<QueueState<T>>,
         (deadline, armed_for): (Nanos, Tick),
+        slot: Place,
         value: T,
-    ) -> (u64, Self) {
-        // Ordering: Relaxed, a count, and the number alone matters.
-        let id = shared.inserted.fetch_add(1, Ordering::Relaxed);
-        let entry = Stacked::boxed(Entry { value, id, deadline, armed_for, expired: None });
-        (id, Self { entry: Some(entry), shared: Arc::clone(shared) })
+    ) -> Self {
+        // Ordering: Relaxed, a count.
+        shared.inserted.fetch_add(1, Ordering::Relaxed);
+        let times = Times::Waiting(deadline, armed_for);
+        let entry = Stacked::boxed(Entry { value, slot, times });
+        Self { entry: Some(entry), shared: Arc::clone(shared) }
     }
 
-    /// The value of a ticket that has not run.
-    pub(super) fn into_value(mut self) -> T {
+    /// The value of a ticket that has not run, in its box.
+    pub(super) fn into_entry(mut self) -> Boxed<T> {
         let entry = self.entry.take().expect("a ticket that has not run has its value");
-        self.shared.note_left();
-        entry.value.value
+        // Ordering: Relaxed, a count.
+        self.shared.removed.fetch_add(1, Ordering::Relaxed);
+        entry
     }
 }
 

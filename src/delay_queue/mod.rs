@@ -2,11 +2,12 @@
 //! of it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
-//! key stays the same, `receiver.rs` how values are taken out, and `waiters.rs` how consumers are
+//! key stays the same, `list.rs` how the queue knows all its values, `receiver.rs` how values are taken out, and `waiters.rs` how consumers are
 //! woken.
 
 mod entry;
 mod keys;
+mod list;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 #[path = "../../loom-tests/testing/delay_queue.rs"]
 pub(crate) mod model;
@@ -24,8 +25,9 @@ use crate::error::ScheduleError;
 use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
-use entry::{QueueState, Ticket};
-use keys::Moved;
+use entry::{Boxed, QueueState, Ticket};
+use keys::{Moved, Record};
+use list::List;
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -73,6 +75,7 @@ pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
     shared: Arc<QueueState<T>>,
     moved: Moved,
+    list: List,
 }
 
 impl<T: Send + 'static> DelayQueue<T> {
@@ -84,7 +87,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, moved: Moved::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::new(), list: List::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -96,8 +99,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share. The
-    /// caller's stack needs room for some copies of the value, as that of a consumer does.
+    /// O(1), lock-free: a box for the value, a timer, and two words that all threads share: a
+    /// counter, and the end of the list that [`iter`](Self::iter) goes through. The list takes 20
+    /// bytes a value. The caller's stack needs room for some copies of the value, as that of a
+    /// consumer does.
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let (value, times) = handle.beside(value, || {
@@ -126,11 +131,13 @@ impl<T: Send + 'static> DelayQueue<T> {
         (deadline, tick): (Nanos, Tick),
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
-        let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(tick, ticket) {
-            Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
-            Err(refused) => Err(refused.map(Ticket::into_value)),
-        }
+        let (id, [own, slot]) = self.list.claim();
+        let ticket = Ticket::new(&self.shared, (deadline, tick), slot, value);
+        let scheduled = handle.schedule(tick, ticket).map(TimerKey::once);
+        // SAFETY: the slot is this call's.
+        unsafe { self.list.write(own, scheduled.as_ref().ok().copied()) };
+        let key = scheduled.map(|timer_key| self.key_of((id, timer_key)));
+        key.map_err(|refused| refused.map(|ticket| self.leave_with(ticket).value.value))
     }
 
     /// Takes a value out before it expires. Returns `None` if it has expired, also if no consumer
@@ -141,12 +148,16 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock, for
     /// O(log moved values).
     pub fn remove(&self, key: &QueueKey) -> Option<T> {
+        self.take_out(key).map(|entry| entry.value.value)
+    }
+
+    fn take_out(&self, key: &QueueKey) -> Option<Boxed<T>> {
         let (handle, timer_key) = self.home_of(key)?;
         let cancelled = handle.scheduler.cancel(timer_key.key()).or_else(|| {
             let moved = self.moved.forget(key.id)?;
             handle.scheduler.cancel(moved.key())
         });
-        cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
+        Some(self.leave_with(cancelled?.into_content()))
     }
 
     /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
@@ -176,6 +187,23 @@ impl<T: Send + 'static> DelayQueue<T> {
             Extended::Gone if self.moved.is_empty() => false,
             Extended::Gone | Extended::NeedsMove => self.moved.relocate(handle, key, tick),
         }
+    }
+
+    fn key_of(&self, (id, timer_key): Record) -> QueueKey {
+        QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
+    }
+
+    /// Takes out the value of a timer that does not fire.
+    fn leave_with(&self, ticket: Ticket<T>) -> Boxed<T> {
+        let mut entry = ticket.into_entry();
+        self.leave(&mut entry);
+        entry
+    }
+
+    /// Takes a value that leaves the queue out of the list. Returns its number.
+    fn leave(&self, entry: &mut Boxed<T>) -> u64 {
+        // SAFETY: a value of the queue has a slot of its list, and leaves once.
+        unsafe { self.list.leave(&mut entry.value.slot) }
     }
 
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
@@ -242,5 +270,47 @@ mod tests {
         drop(timer.shutdown());
         assert_eq!(queue.unexpired().count(), 1);
         assert!(queue.moved.is_empty());
+    }
+
+    /// The list of all values has room for about as many as the queue holds, and what it takes for
+    /// a burst it gives back.
+    #[test]
+    fn the_list_of_all_values_is_swept() {
+        let clock = ManualClock::new();
+        let timer = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+        let queue = DelayQueue::new(&timer);
+        let insert = |delay| queue.insert((), Duration::from_secs(delay)).expect("it is open");
+        let standing: std::collections::HashSet<_> = (0..100).map(|_| insert(7_200)).collect();
+        for _ in 0..10_000 {
+            queue.remove(&insert(3_600));
+        }
+        assert!((100..600).contains(&queue.list.room()), "room for {} after removals", queue.list.room());
+        for is_received in [false, true] {
+            let burst: Vec<_> = (0..20_000).map(|_| insert(3_600)).collect();
+            assert!(queue.list.room() >= 20_100);
+            if is_received {
+                clock.advance(Duration::from_secs(3_600));
+                assert_eq!(std::iter::from_fn(|| queue.try_recv()).count(), burst.len());
+            } else {
+                burst.iter().for_each(|key| assert!(queue.remove(key).is_some()));
+            }
+            assert!((100..4_000).contains(&queue.list.room()), "room for {}", queue.list.room());
+            assert_eq!(queue.iter().map(|(key, _)| key).collect::<std::collections::HashSet<_>>(), standing);
+        }
+    }
+
+    /// Values that were refused, because the timer is full or has ended, leave nothing.
+    #[test]
+    fn what_was_refused_is_not_listed() {
+        let timer = Timer::builder().clock(ManualClock::new()).max_pending(10).build();
+        let timer = timer.expect("settings within their limits");
+        let queue = DelayQueue::new(&timer);
+        let inserted = (0..10_000).filter(|_| queue.insert((), Duration::from_secs(1)).is_ok()).count();
+        assert!(inserted < 100, "{inserted} inserted");
+        assert!(queue.list.room() < 600, "room for {}", queue.list.room());
+        assert_eq!((queue.iter().len(), queue.len()), (inserted, inserted));
+        drop(timer.shutdown());
+        assert!((0..10_000).all(|_| queue.insert((), Duration::from_secs(1)).is_err()));
+        assert!(queue.list.room() < 600, "room for {}", queue.list.room());
     }
 }

@@ -89,6 +89,7 @@ rows! {
     panic_hooks: row(Place::PanicHook);
     ends_of_threads: row(Place::ThreadEnd);
     keys_of_batches: row(Place::BatchKeys);
+    values_of_a_drain_dropped: row(Place::DrainDrop);
     wakers_of_shards: ground_row("the shard's waker", play_waker, &[]);
     loops_over_expired: ground_row("the loop over Expired", play_loop, &[Act::ShutsDown]);
     keys_of_shards_batches: ground_row("the keys of a shard's batch", play_keys, &[]);

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use shardwheel::{Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+use shardwheel::{DelayQueue, Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
 use crate::support::ledger::End;
@@ -27,6 +27,7 @@ pub(crate) enum Place {
     PanicHook,
     ThreadEnd,
     BatchKeys,
+    DrainDrop,
 }
 
 /// How a case is played.
@@ -63,7 +64,10 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd | Self::BatchKeys)
+        matches!(
+            self,
+            Self::WakerClone | Self::WakerDrop | Self::ThreadEnd | Self::BatchKeys | Self::DrainDrop
+        )
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -188,7 +192,7 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys => {
+        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys | Place::DrainDrop => {
             return Some(users(place, own, sleep));
         }
     }
@@ -202,6 +206,15 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
         Place::WakerDrop => {
             _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
+        }
+        Place::DrainDrop => {
+            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
+            for _ in 0..3 {
+                drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
+            }
+            let drained = queue.drain();
+            drop(queue);
+            drop(drained);
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");
