@@ -4,8 +4,8 @@
 
 use std::task::{Poll, Waker};
 
-use super::entry::{Boxed, Entry, QueueState, Times};
-use super::list::{List, Place};
+use super::entry::{Boxed, Entry, QueueState};
+use super::list::List;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
 use crate::shard::{Key, ShardId};
@@ -27,9 +27,7 @@ impl Queue {
     pub fn expire(&self, value: u64) -> Vec<u64> {
         let mut left = Vec::new();
         let discard = |entry: Boxed<u64>| left.push(entry.value.value);
-        // Of a list that is gone: no model of the queue looks at it.
-        let (_, [_, slot]) = List::new().claim();
-        let entry = Entry { value, slot, times: Times::Waiting(0, 0) };
+        let entry = Entry { value, id: 0, deadline: 0, armed_for: 0, expired: None };
         self.shared.pass_on(Stacked::boxed(entry), Waker::wake, discard);
         left
     }
@@ -84,46 +82,27 @@ pub struct Records {
     list: List,
 }
 
-/// The slot of a number.
-pub struct Held(Place);
-
 impl Records {
     /// Makes an empty list.
     pub fn new() -> Self {
         Self { list: List::new() }
     }
 
-    /// Claims a slot. Returns its number, and the slot for the producer and for the value.
-    pub fn claim(&self) -> (u64, [Held; 2]) {
-        let (number, places) = self.list.claim();
-        (number, places.map(Held))
+    /// Adds a number.
+    pub fn add(&self, number: u64) {
+        self.list.add((number, TimerKey::once(Key::new(ShardId::block(1), 0, number))));
     }
 
-    /// Notes the key of the number's timer.
-    pub fn write(&self, slot: Held, number: u64) {
-        let key = TimerKey::once(Key::new(ShardId::block(1), 0, number));
-        // SAFETY: a model has one list, and the slot for the producer is passed here.
-        unsafe { self.list.write(slot.0, Some(key)) };
-    }
-
-    /// Notes that the number has left.
-    pub fn leave(&self, mut slot: Held) -> u64 {
-        // SAFETY: as above, the slot for the value.
-        unsafe { self.list.leave(&mut slot.0) }
-    }
-
-    /// The numbers in the list, each with the one in its key.
+    /// The numbers in the list, in their order, each with the one in its key.
     pub fn numbers(&self) -> Vec<(u64, u64)> {
-        self.list.records().into_iter().map(|(number, key)| (number, key.key().generation)).collect()
+        let records = self.list.records().into_iter();
+        let mut numbers: Vec<_> = records.map(|(number, key)| (number, key.key().generation)).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
-    /// Frees blocks of which all numbers have left.
-    pub fn sweep(&self) {
-        self.list.sweep();
-    }
-
-    /// For how many numbers the list has room.
-    pub fn room(&self) -> usize {
-        self.list.room()
+    /// Takes out the numbers that `has_left`.
+    pub fn sweep(&self, has_left: impl Fn(u64) -> bool) {
+        self.list.sweep(0, |(number, _)| !has_left(number));
     }
 }

@@ -17,7 +17,6 @@ use std::time::Instant;
 use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
-use super::list::Place;
 use super::waiters::Waiters;
 use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
@@ -40,20 +39,15 @@ pub struct Expired<T> {
     pub deadline: Instant,
 }
 
-/// When a value is due.
-pub(super) enum Times {
-    /// What `insert` was asked for, and the tick for it.
-    Waiting(Nanos, Tick),
-    /// When it expired, and the key that its timer had then.
-    Expired(TimerKey, Instant),
-}
-
 /// A value and its times.
 pub(super) struct Entry<T> {
     pub(super) value: T,
-    /// Where its record is.
-    pub(super) slot: Place,
-    pub(super) times: Times,
+    pub(super) id: u64,
+    /// What `insert` was asked for, and the tick for it.
+    pub(super) deadline: Nanos,
+    pub(super) armed_for: Tick,
+    /// When it expired, and the key that its timer had then.
+    pub(super) expired: Option<(TimerKey, Instant)>,
 }
 
 /// A value stays in its box from the insert until a consumer takes it out: it may be larger than
@@ -72,11 +66,8 @@ pub(super) struct Outbox<T> {
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        Self {
-            pushed: Stack::new(),
-            taken: CachePadded::new(Mutex::new(Stack::new())),
-            count: AtomicU64::new(0),
-        }
+        let taken = CachePadded::new(Mutex::new(Stack::new()));
+        Self { pushed: Stack::new(), taken, count: AtomicU64::new(0) }
     }
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
@@ -92,11 +83,11 @@ impl<T> Outbox<T> {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// When the next value was due, if it has expired.
+    /// When the next value was due, if one has expired.
     pub(super) fn peek(&self) -> Option<Instant> {
         let mut taken = unpoisoned(self.taken.lock());
         let next = self.pop(&mut taken)?;
-        let due = next.value.due();
+        let due = next.value.expired.map(|(_, due)| due);
         taken.push(next);
         due
     }
@@ -144,11 +135,16 @@ impl<T: Send + 'static> QueueState<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Ordering: Relaxed, all are counts. `inserted` is read last, so the difference is not less
-        // than at some moment of the call.
-        let left = self.removed.load(Ordering::Relaxed) + self.due.count() + self.unexpired.count();
-        // Ordering: Relaxed, as above.
+        // Read first, so the difference is not less than at some moment of the call.
+        let left = self.left();
+        // Ordering: Relaxed, a count.
         self.inserted.load(Ordering::Relaxed).saturating_sub(left) as usize
+    }
+
+    /// How many values have left the queue.
+    pub(super) fn left(&self) -> u64 {
+        // Ordering: Relaxed, a count.
+        self.removed.load(Ordering::Relaxed) + self.due.count() + self.unexpired.count()
     }
 
     /// Whether the timer has ended: all its values have been passed on.
@@ -201,25 +197,22 @@ impl<T: Send + 'static> WatchesEnd for QueueState<T> {
 impl<T> Entry<T> {
     /// Notes that the value's timer has fired.
     fn expire(&mut self, Occasion { key, deadline, handle }: Occasion<'_>) {
-        let at = match self.times {
-            Times::Waiting(at, armed_for) if deadline == armed_for => at,
-            _ => handle.time.start_of(deadline),
-        };
+        let at = if deadline == self.armed_for { self.deadline } else { handle.time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
         let due = handle.time.instant(at).unwrap_or_else(|| handle.present_instant());
-        self.times = Times::Expired(key, due);
-    }
-
-    /// When it was due, if it has expired.
-    fn due(&self) -> Option<Instant> {
-        if let Times::Expired(_, due) = self.times { Some(due) } else { None }
+        self.expired = Some((key, due));
     }
 
     /// `None` if it has not expired.
-    pub(super) fn into_expired(self, queue: u64, id: u64) -> Option<Expired<T>> {
-        let Times::Expired(key, deadline) = self.times else { return None };
-        let key = QueueKey { queue, id, timer_key: Some(key) };
+    pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
+        let (key, deadline) = self.expired?;
+        let key = QueueKey { queue, id: self.id, timer_key: Some(key) };
         Some(Expired { value: self.value, key, deadline })
+    }
+
+    /// The value and the key of what has not expired.
+    pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
+        (QueueKey { queue, id: self.id, timer_key: None }, self.value)
     }
 }
 
@@ -231,25 +224,24 @@ pub(super) struct Ticket<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Ticket<T> {
+    /// Makes a ticket, and returns the value's number.
     pub(super) fn new(
         shared: &Arc<QueueState<T>>,
         (deadline, armed_for): (Nanos, Tick),
-        slot: Place,
         value: T,
-    ) -> Self {
-        // Ordering: Relaxed, a count.
-        shared.inserted.fetch_add(1, Ordering::Relaxed);
-        let times = Times::Waiting(deadline, armed_for);
-        let entry = Stacked::boxed(Entry { value, slot, times });
-        Self { entry: Some(entry), shared: Arc::clone(shared) }
+    ) -> (u64, Self) {
+        // Ordering: Relaxed, a count, and the number alone matters.
+        let id = shared.inserted.fetch_add(1, Ordering::Relaxed);
+        let entry = Stacked::boxed(Entry { value, id, deadline, armed_for, expired: None });
+        (id, Self { entry: Some(entry), shared: Arc::clone(shared) })
     }
 
-    /// The value of a ticket that has not run, in its box.
-    pub(super) fn into_entry(mut self) -> Boxed<T> {
+    /// The value of a ticket that has not run.
+    pub(super) fn into_value(mut self) -> T {
         let entry = self.entry.take().expect("a ticket that has not run has its value");
         // Ordering: Relaxed, a count.
         self.shared.removed.fetch_add(1, Ordering::Relaxed);
-        entry
+        entry.value.value
     }
 }
 

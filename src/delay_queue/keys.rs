@@ -85,10 +85,17 @@ impl Moved {
         timer_key
     }
 
-    /// Calls `see` with the key of the value's present timer. The value is not moved meanwhile.
-    pub(super) fn at_present<R>(&self, (id, first): Record, see: impl FnOnce(TimerKey) -> R) -> R {
-        let timers = self.lock();
-        see(timers.get(&id).copied().unwrap_or(first))
+    /// Calls `see` with the key of the value's first timer, and if that has ended, of its present one.
+    /// The value is not moved meanwhile.
+    pub(super) fn at_present<R>(
+        &self,
+        (id, first): Record,
+        see: impl Fn(TimerKey) -> Option<R>,
+    ) -> Option<R> {
+        see(first).or_else(|| {
+            let timers = (!self.is_empty()).then(|| self.lock())?;
+            see(*timers.get(&id)?)
+        })
     }
 
     /// Moves the value's timer; false if it has ended.

@@ -17,11 +17,10 @@ use futures_core::Stream;
 use super::entry::{Boxed, Expired, QueueState};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
-use crate::fallible::Stack;
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
-use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
+use crate::timer::{ShardHandle, TimerKey};
 use crate::unwind::FirstPanic;
 
 impl<T: Send + 'static> QueueState<T> {
@@ -193,9 +192,9 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// ```
     pub fn unexpired(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
         iter::from_fn(|| {
-            let mut entry = self.shared.unexpired.next()?;
-            let id = self.forget(&mut entry);
-            Some((QueueKey { queue: self.shared.id, id, timer_key: None }, entry.value.value))
+            let entry = self.shared.unexpired.next()?;
+            self.forget(entry.value.id);
+            Some(entry.value.into_unexpired(self.shared.id))
         })
     }
 
@@ -268,26 +267,25 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(values), and two allocations for the snapshot. Other calls wait for it no longer than for a
-    /// look at one value.
+    /// O(values), and two allocations for the snapshot. No other call waits for it, except that a
+    /// reset to an earlier time waits for a look at one value.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (QueueKey, Option<Instant>)> + use<T> {
-        let waits = |record| {
-            let due = self.moved.at_present(record, |present| {
-                let handle = self.timer.home_of(present)?;
-                Some(handle.time.start_of(handle.scheduler.deadline(present.key())?))
-            });
-            Some((self.key_of(record), self.timer.first_shard().time.instant(due?)))
+        let due = |timer_key: TimerKey| {
+            let handle = self.timer.home_of(timer_key)?;
+            let tick = handle.scheduler.deadline(timer_key.key())?;
+            Some(handle.time.instant(handle.time.start_of(tick)))
         };
+        let waits = |record| Some((self.key_of(record), self.moved.at_present(record, due)?));
         self.list.records().into_iter().filter_map(waits).collect::<Vec<_>>().into_iter()
     }
 
-    /// Takes all values out, those that wait and those that have expired, and yields them with
+    /// Takes the values out, those that wait and then those that have expired, and yields them with
     /// their keys, in no particular order.
     ///
-    /// The values leave the queue with the call. An iterator that is dropped early drops the rest.
-    /// A value that expires during the call, or that another thread receives, removes or inserts
-    /// meanwhile, comes out once: here or there. What a timer's end has left comes out by
-    /// [`unexpired`](Self::unexpired).
+    /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator that
+    /// is dropped early: the rest stays. A value that expires during the call, or that another thread
+    /// receives or removes meanwhile, comes out once: here or there. One that is inserted meanwhile
+    /// may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
     ///
     /// # Examples
     ///
@@ -306,28 +304,14 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # Panics
-    ///
-    /// The drop of the iterator panics if the drop of a value does: the first panic goes on when all
-    /// values are dropped.
-    ///
     /// # Performance
     ///
-    /// O(values). The values stay in their boxes until the iterator yields them.
-    pub fn drain(&self) -> impl Iterator<Item = (QueueKey, T)> + use<T> {
-        let (mut keys, mut drained) = (Vec::new(), Stack::new());
-        let mut add = |key, entry| {
-            keys.push(key);
-            drained.push(entry);
-        };
-        for key in self.list.records().into_iter().map(|record| self.key_of(record)) {
-            self.take_out(&key).into_iter().for_each(|entry| add(key, entry));
-        }
-        for mut entry in iter::from_fn(|| self.shared.next_due()).take(self.len()) {
-            let id = self.forget(&mut entry);
-            add(QueueKey { queue: self.shared.id, id, timer_key: None }, entry);
-        }
-        iter::from_fn(move || Some((keys.pop()?, drained.pop()?.value.value)))
+    /// As [`iter`](Self::iter), and then a [`remove`](Self::remove) or a
+    /// [`try_recv`](Self::try_recv) for each value.
+    pub fn drain(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
+        let waiting = self.iter().filter_map(|(key, _)| Some((key, self.remove(&key)?)));
+        let expired = iter::from_fn(|| self.try_recv()).map(|expired| (expired.key, expired.value));
+        waiting.chain(expired.take(self.len()))
     }
 
     /// Makes a consumer that may wait.
@@ -353,16 +337,15 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Takes an expired value out of its box, and what the queue knows of it.
     fn give_out(&self, entry: Option<Boxed<T>>) -> Option<Expired<T>> {
-        let mut entry = entry?;
-        let id = self.forget(&mut entry);
-        entry.value.into_expired(self.shared.id, id)
+        let entry = entry?;
+        self.forget(entry.value.id);
+        entry.value.into_expired(self.shared.id)
     }
 
-    /// Forgets a value that a timer has passed on. Returns its number.
-    fn forget(&self, entry: &mut Boxed<T>) -> u64 {
-        let id = self.leave(entry);
+    /// Forgets a value that has left the queue by its timer.
+    fn forget(&self, id: u64) {
         self.moved.forget(id);
-        id
+        self.sweep();
     }
 }
 

@@ -1,12 +1,10 @@
 //! A stack of boxes that any thread pushes to, without an allocation.
 
-use std::iter;
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 
 use crate::sync::{AtomicPtr, Ordering, plain};
-use crate::unwind::drop_each;
 
 /// A stack of boxes. Any thread pushes, without an allocation; a thread takes all at once. Nothing
 /// is taken singly while others push, so no pointer is compared that may have been reused.
@@ -98,8 +96,7 @@ impl<T> Stack<T> {
 }
 
 impl<T> Drop for Stack<T> {
-    /// Drops all values, even if some drops panic; the first panic goes on after that.
     fn drop(&mut self) {
-        drop_each(iter::from_fn(|| self.pop()));
+        while self.pop().is_some() {}
     }
 }

@@ -85,7 +85,7 @@ mod imp {
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
-        #[cfg(any(feature = "timer", all(test, not(fuzzing)), shardwheel_loom, shardwheel_model))]
+        #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, shardwheel_model))]
         pub(crate) fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }

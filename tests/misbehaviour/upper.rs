@@ -212,9 +212,7 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
             for _ in 0..3 {
                 drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
             }
-            let drained = queue.drain();
-            drop(queue);
-            drop(drained);
+            queue.drain().for_each(drop);
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");
