@@ -56,5 +56,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue.reset(&report, Duration::from_millis(300));
     let removed = queue.remove(&sheep).map(|job| job.name);
     println!("removed before it was due: {removed:?}; {} jobs wait", queue.len());
-    consume(&queue)
+    consume(&queue)?;
+
+    // What is left when a program ends: when the next is due, what waits, and all of it.
+    insert_from_threads(&queue);
+    let next = queue.peek_deadline().map(|due| due.saturating_duration_since(Instant::now()));
+    println!("{} jobs wait again, the next for {next:.0?}", queue.iter().len());
+    let names: Vec<_> = queue.drain().map(|(_, job)| job.name).collect();
+    println!("{} are written to a file, {} are left", names.len(), queue.len());
+    Ok(())
 }

@@ -73,6 +73,8 @@ fn delay_queue() {
         "scale a picture: done at attempt 2",
         "write a report: done at attempt 1",
         "the queue is empty",
+        "4 jobs wait again, the next for Some(",
+        "4 are written to a file, 0 are left",
     ] {
         assert_eq!(count(&out, text), 1, "{text:?} in\n{out}");
     }

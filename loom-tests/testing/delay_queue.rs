@@ -5,8 +5,11 @@
 use std::task::{Poll, Waker};
 
 use super::entry::{Boxed, Entry, QueueState};
+use super::list::List;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
+use crate::shard::{Key, ShardId};
+use crate::timer::TimerKey;
 
 /// A queue of numbers without a timer.
 pub struct Queue {
@@ -71,5 +74,35 @@ impl Next<'_> {
 impl Drop for Next<'_> {
     fn drop(&mut self) {
         drop(self.queue.shared.waiters.take(self.consumer));
+    }
+}
+
+/// A list of numbers. A number's key has the number as its generation.
+pub struct Records {
+    list: List,
+}
+
+impl Records {
+    /// Makes an empty list.
+    pub fn new() -> Self {
+        Self { list: List::new() }
+    }
+
+    /// Adds a number.
+    pub fn add(&self, number: u64) {
+        self.list.add((number, TimerKey::once(Key::new(ShardId::block(1), 0, number))));
+    }
+
+    /// The numbers in the list, in their order, each with the one in its key.
+    pub fn numbers(&self) -> Vec<(u64, u64)> {
+        let records = self.list.records().into_iter();
+        let mut numbers: Vec<_> = records.map(|(number, key)| (number, key.key().generation)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Takes out the numbers that `has_left`.
+    pub fn sweep(&self, has_left: impl Fn(u64) -> bool) {
+        self.list.sweep(0, |(number, _)| !has_left(number));
     }
 }

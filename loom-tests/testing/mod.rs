@@ -9,7 +9,7 @@ pub mod tasks;
 
 /// The way of values through a [`DelayQueue`](crate::DelayQueue).
 pub mod delay_queue {
-    pub use crate::delay_queue::model::Queue;
+    pub use crate::delay_queue::model::{Queue, Records};
 }
 
 #[cfg(shardwheel_shuttle)]

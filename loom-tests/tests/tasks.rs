@@ -1,5 +1,5 @@
 //! Tasks that wait for threads of a timer: the consumers of a delay queue, and a driver without a
-//! thread (hazards 17 and 18).
+//! thread (hazards 17, 18 and 20).
 //!
 //! A wake-up that is lost leaves the task's thread parked for ever, which loom reports as a
 //! deadlock.
@@ -15,7 +15,7 @@ use loom::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use shardwheel::testing::delay_queue::Queue;
+use shardwheel::testing::delay_queue::{Queue, Records};
 use shardwheel::testing::tasks::{DriverTask, TaskThread};
 use shardwheel_loom_tests::{model, thread};
 
@@ -179,5 +179,25 @@ fn hazard_18_a_producer_against_a_waker_that_comes_late() {
             if seen == 1 { Poll::Ready(()) } else { Poll::Pending }
         });
         producer.join().unwrap();
+    });
+}
+
+/// Two producers list values, of which none waits for the other, while a call about all values reads
+/// the list and sweeps it. The call sees complete records. None is lost, and those of values that have
+/// left are swept.
+#[test]
+fn hazard_20_two_producers_against_a_sweep() {
+    model(|| {
+        let records = Arc::new(Records::new());
+        let list = Arc::clone(&records);
+        let producer = thread::spawn(move || list.add(1));
+        let list = Arc::clone(&records);
+        let other = thread::spawn(move || list.add(2));
+        assert!(records.numbers().iter().all(|(number, key)| number == key));
+        records.sweep(|number| number == 1);
+        producer.join().unwrap();
+        other.join().unwrap();
+        records.sweep(|number| number == 1);
+        assert_eq!(records.numbers(), [(2, 2)]);
     });
 }

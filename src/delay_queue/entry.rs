@@ -60,15 +60,39 @@ pub(super) struct Outbox<T> {
     /// What consumers have taken from `pushed`, all at once, the first value on top. No user code
     /// runs under the lock. Padded apart from what the shards' threads write.
     taken: CachePadded<Mutex<Stack<Entry<T>>>>,
+    /// How many values have come out. Written under the lock.
+    count: AtomicU64,
 }
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        Self { pushed: Stack::new(), taken: CachePadded::new(Mutex::new(Stack::new())) }
+        let taken = CachePadded::new(Mutex::new(Stack::new()));
+        Self { pushed: Stack::new(), taken, count: AtomicU64::new(0) }
     }
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
         let mut taken = unpoisoned(self.taken.lock());
+        let next = self.pop(&mut taken)?;
+        // Ordering: Relaxed, a count, and the lock orders its writers.
+        self.count.store(self.count() + 1, Ordering::Relaxed);
+        Some(next)
+    }
+
+    fn count(&self) -> u64 {
+        // Ordering: Relaxed, a count.
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// When the next value was due, if one has expired.
+    pub(super) fn peek(&self) -> Option<Instant> {
+        let mut taken = unpoisoned(self.taken.lock());
+        let next = self.pop(&mut taken)?;
+        let due = next.value.expired.map(|(_, due)| due);
+        taken.push(next);
+        due
+    }
+
+    fn pop(&self, taken: &mut Stack<Entry<T>>) -> Option<Boxed<T>> {
         taken.pop().or_else(|| {
             *taken = self.pushed.take_all().reversed();
             taken.pop()
@@ -90,8 +114,8 @@ pub(super) struct QueueState<T> {
     is_closed: AtomicBool,
     /// How many values have been inserted. Written by producers.
     inserted: CachePadded<AtomicU64>,
-    /// How many of them have left the queue. Written by the consumers, and by removals.
-    left: CachePadded<AtomicU64>,
+    /// How many of them were removed, or refused. Written by these threads.
+    removed: CachePadded<AtomicU64>,
 }
 
 impl<T: Send + 'static> QueueState<T> {
@@ -106,22 +130,21 @@ impl<T: Send + 'static> QueueState<T> {
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
-            left: CachePadded::new(AtomicU64::new(0)),
+            removed: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        // Ordering: Relaxed, both are counts. `left` is read first, so the difference is not less
-        // than at some moment of the call.
-        let left = self.left.load(Ordering::Relaxed);
-        // Ordering: Relaxed, as above.
+        // Read first, so the difference is not less than at some moment of the call.
+        let left = self.left();
+        // Ordering: Relaxed, a count.
         self.inserted.load(Ordering::Relaxed).saturating_sub(left) as usize
     }
 
-    /// Counts a value that has left the queue.
-    pub(super) fn note_left(&self) {
+    /// How many values have left the queue.
+    pub(super) fn left(&self) -> u64 {
         // Ordering: Relaxed, a count.
-        self.left.fetch_add(1, Ordering::Relaxed);
+        self.removed.load(Ordering::Relaxed) + self.due.count() + self.unexpired.count()
     }
 
     /// Whether the timer has ended: all its values have been passed on.
@@ -216,7 +239,8 @@ impl<T: Send + 'static> Ticket<T> {
     /// The value of a ticket that has not run.
     pub(super) fn into_value(mut self) -> T {
         let entry = self.entry.take().expect("a ticket that has not run has its value");
-        self.shared.note_left();
+        // Ordering: Relaxed, a count.
+        self.shared.removed.fetch_add(1, Ordering::Relaxed);
         entry.value.value
     }
 }

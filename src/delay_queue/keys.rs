@@ -53,6 +53,9 @@ impl fmt::Debug for QueueKey {
     }
 }
 
+/// A value's number, and the key of its first timer.
+pub(super) type Record = (u64, TimerKey);
+
 /// Where the timers of moved values are.
 pub(super) struct Moved {
     timers: Mutex<BTreeMap<u64, TimerKey>>,
@@ -80,6 +83,19 @@ impl Moved {
         let timer_key = timers.remove(&id);
         self.note(timers.len());
         timer_key
+    }
+
+    /// Calls `see` with the key of the value's first timer, and if that has ended, of its present one.
+    /// The value is not moved meanwhile.
+    pub(super) fn at_present<R>(
+        &self,
+        (id, first): Record,
+        see: impl Fn(TimerKey) -> Option<R>,
+    ) -> Option<R> {
+        see(first).or_else(|| {
+            let timers = (!self.is_empty()).then(|| self.lock())?;
+            see(*timers.get(&id)?)
+        })
     }
 
     /// Moves the value's timer; false if it has ended.

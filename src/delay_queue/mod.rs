@@ -2,11 +2,12 @@
 //! of it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
-//! key stays the same, `receiver.rs` how values are taken out, and `waiters.rs` how consumers are
-//! woken.
+//! key stays the same, `list.rs` how the queue knows all its values, `receiver.rs` how values are
+//! taken out, and `waiters.rs` how consumers are woken.
 
 mod entry;
 mod keys;
+mod list;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 #[path = "../../loom-tests/testing/delay_queue.rs"]
 pub(crate) mod model;
@@ -25,7 +26,8 @@ use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{QueueState, Ticket};
-use keys::Moved;
+use keys::{Moved, Record};
+use list::{List, SHARE};
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -73,6 +75,7 @@ pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
     shared: Arc<QueueState<T>>,
     moved: Moved,
+    list: List,
 }
 
 impl<T: Send + 'static> DelayQueue<T> {
@@ -84,7 +87,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, moved: Moved::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::new(), list: List::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -96,8 +99,11 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share. The
-    /// caller's stack needs room for some copies of the value, as that of a consumer does.
+    /// O(1) on average, and it waits for no other thread: a box for the value, a timer, and what all
+    /// threads share: a counter, and the list that [`iter`](Self::iter) goes through. The list takes
+    /// 24 bytes a value, and is copied when it has doubled; an insert beside another one or beside an
+    /// [`iter`](Self::iter) allocates its part of it. The caller's stack needs room for some copies of
+    /// the value, as that of a consumer does.
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let (value, times) = handle.beside(value, || {
@@ -128,7 +134,11 @@ impl<T: Send + 'static> DelayQueue<T> {
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         match handle.schedule(None, tick, ticket) {
-            Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
+            Ok(key) => {
+                let record = (id, TimerKey::once(key));
+                self.list.add(record);
+                Ok(self.key_of(record))
+            }
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }
     }
@@ -146,7 +156,9 @@ impl<T: Send + 'static> DelayQueue<T> {
             let moved = self.moved.forget(key.id)?;
             handle.scheduler.cancel(moved.key())
         });
-        cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
+        let value = cancelled?.into_content::<Ticket<T>>().into_value();
+        self.sweep();
+        Some(value)
     }
 
     /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
@@ -175,6 +187,19 @@ impl<T: Send + 'static> DelayQueue<T> {
             Extended::Done => true,
             Extended::Gone if self.moved.is_empty() => false,
             Extended::Gone | Extended::NeedsMove => self.moved.relocate(handle, key, tick),
+        }
+    }
+
+    fn key_of(&self, (id, timer_key): Record) -> QueueKey {
+        QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
+    }
+
+    /// Sweeps the list, if it is the turn of the value that has just left. If several threads take
+    /// values out, a turn may be missed: the next one does its work.
+    fn sweep(&self) {
+        if self.shared.left().is_multiple_of(SHARE) {
+            let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
+            self.list.sweep(self.len(), |record| self.moved.at_present(record, waits).is_some());
         }
     }
 
@@ -242,5 +267,65 @@ mod tests {
         drop(timer.shutdown());
         assert_eq!(queue.unexpired().count(), 1);
         assert!(queue.moved.is_empty());
+    }
+
+    /// The list of all values has about twice as many records as the queue has values, and what it
+    /// takes for a burst it gives back. Values that were refused are not listed.
+    #[test]
+    fn the_list_of_all_values_is_swept() {
+        use std::collections::HashSet;
+
+        let clock = ManualClock::new();
+        let timer = Timer::builder().clock(clock.clone()).max_pending(20_100).build();
+        let timer = timer.expect("settings within their limits");
+        let queue = DelayQueue::new(&timer);
+        let insert = |delay| queue.insert((), Duration::from_secs(delay)).expect("there is room");
+        let standing: HashSet<_> = (0..100).map(|_| insert(7_200)).collect();
+        let is_small = |limit| {
+            let (records, room) = queue.list.size();
+            assert!(
+                (100..limit).contains(&records) && room < 4 * limit,
+                "{records} records, room for {room}"
+            );
+        };
+        for _ in 0..10_000 {
+            queue.remove(&insert(3_600));
+        }
+        is_small(600);
+        for is_received in [false, true] {
+            let burst: Vec<_> = (0..20_000).map(|_| insert(3_600)).collect();
+            while queue.insert((), Duration::from_secs(3_600)).is_ok() {}
+            assert!(queue.list.size().0 >= 20_100);
+            if is_received {
+                clock.advance(Duration::from_secs(3_600));
+                while queue.try_recv().is_some() {}
+            } else {
+                // Those first that were inserted last: the sweeps pass by all others.
+                burst.iter().rev().for_each(|key| assert!(queue.remove(key).is_some()));
+                queue
+                    .iter()
+                    .filter(|(key, _)| !standing.contains(key))
+                    .for_each(|(key, _)| _ = queue.remove(&key));
+            }
+            is_small(2_000);
+            assert_eq!(queue.iter().map(|(key, _)| key).collect::<HashSet<_>>(), standing);
+        }
+        drop(timer.shutdown());
+        assert!((0..10_000).all(|_| queue.insert((), Duration::from_secs(1)).is_err()));
+        is_small(2_000);
+        assert_eq!((queue.iter().len(), queue.unexpired().count()), (0, 100));
+    }
+
+    /// A record that a producer pushes while another thread has the lock is listed and swept as well.
+    #[test]
+    fn a_producer_does_not_wait_for_the_lists_lock() {
+        let queue =
+            DelayQueue::new(&Timer::builder().clock(ManualClock::new()).build().expect("it is valid"));
+        let insert = || queue.insert((), Duration::from_secs(3_600)).expect("it is open");
+        let keys = queue.list.while_locked(|| [(); 300].map(|()| insert()));
+        assert_eq!(queue.iter().len(), 300);
+        let others = queue.list.while_locked(|| [(); 300].map(|()| insert()));
+        keys.iter().chain(&others).for_each(|key| assert!(queue.remove(key).is_some()));
+        assert!(queue.list.size().0 < 300);
     }
 }

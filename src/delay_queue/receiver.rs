@@ -1,4 +1,4 @@
-//! The consumers' calls: those that wait as a task, and those that block.
+//! The consumers' calls: those that wait as a task, those that block, and those about all values.
 //!
 //! A consumer takes the whole stack at once and reverses it, so that values of one shard come in
 //! the order in which they expired. `waiters.rs` describes how consumers are woken.
@@ -9,7 +9,7 @@ use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
@@ -19,16 +19,14 @@ use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
-use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
+use crate::timer::{ShardHandle, TimerKey};
 use crate::unwind::FirstPanic;
 
 impl<T: Send + 'static> QueueState<T> {
     /// The next entry that has expired, if there is one.
     pub(super) fn next_due(&self) -> Option<Boxed<T>> {
-        let entry = self.due.next()?;
-        self.note_left();
-        Some(entry)
+        self.due.next()
     }
 
     /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken
@@ -195,10 +193,125 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn unexpired(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
         iter::from_fn(|| {
             let entry = self.shared.unexpired.next()?;
-            self.shared.note_left();
-            self.moved.forget(entry.value.id);
+            self.forget(entry.value.id);
             Some(entry.value.into_unexpired(self.shared.id))
         })
+    }
+
+    /// Returns when the next value is due. If a value has expired and was not taken yet, it is that
+    /// of the value that the next receive returns. Otherwise it is the earliest of those that wait.
+    ///
+    /// Of a value that has expired it is [`Expired::deadline`]. Of one that waits it is rounded up to
+    /// a tick: the value does not come out before. `None` if the queue is empty, or if the system's
+    /// `Instant` can represent none of its times. A value that expires during the call may be missed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let queue = DelayQueue::new(&timer);
+    /// assert_eq!(queue.peek_deadline(), None);
+    /// queue.insert("late", Duration::from_secs(60))?;
+    /// queue.insert("soon", Duration::from_secs(5))?;
+    /// let soon = timer.now() + Duration::from_secs(5);
+    /// assert_eq!(queue.peek_deadline(), Some(soon));
+    ///
+    /// clock.advance(Duration::from_secs(7));
+    /// assert_eq!(queue.peek_deadline(), Some(soon)); // until it is received
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// O(1) if a value has expired. Otherwise O(values), as [`iter`](Self::iter): to wait for the
+    /// next value use [`next`](Self::next) or [`recv_timeout`](Self::recv_timeout).
+    #[must_use]
+    pub fn peek_deadline(&self) -> Option<Instant> {
+        let due = || self.shared.due.peek();
+        let earliest = || self.iter().filter_map(|(_, due)| due).min();
+        // What has expired meanwhile is among the due ones by now.
+        due().or_else(earliest).or_else(due)
+    }
+
+    /// Yields the keys of the values that wait, in no particular order, and when each is due: a
+    /// snapshot. Values that have expired are not among them.
+    ///
+    /// The time is rounded up to a tick, as that of [`peek_deadline`](Self::peek_deadline); `None` if
+    /// the system's `Instant` cannot represent it. The values themselves cannot be lent out, because
+    /// a shard's thread may pass any of them to a consumer at any moment: [`remove`](Self::remove)
+    /// takes one out by its key, [`drain`](Self::drain) all.
+    ///
+    /// # Examples
+    ///
+    /// Everything that is due within a minute comes out now:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let timer = Timer::new()?;
+    /// let queue = DelayQueue::new(&timer);
+    /// queue.insert("soon", Duration::from_secs(50))?;
+    /// queue.insert("late", Duration::from_secs(5_000))?;
+    ///
+    /// let limit = timer.now() + Duration::from_secs(60);
+    /// let soon = queue.iter().filter(|(_, due)| due.is_some_and(|due| due < limit));
+    /// let values: Vec<_> = soon.filter_map(|(key, _)| queue.remove(&key)).collect();
+    /// assert_eq!(values, ["soon"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// O(values), and two allocations for the snapshot. No other call waits for it, except that a
+    /// reset to an earlier time waits for a look at one value.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (QueueKey, Option<Instant>)> + use<T> {
+        let due = |timer_key: TimerKey| {
+            let handle = self.timer.home_of(timer_key)?;
+            let tick = handle.scheduler.deadline(timer_key.key())?;
+            Some(handle.time.instant(handle.time.start_of(tick)))
+        };
+        let waits = |record| Some((self.key_of(record), self.moved.at_present(record, due)?));
+        self.list.records().into_iter().filter_map(waits).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Takes the values out, those that wait and then those that have expired, and yields them with
+    /// their keys, in no particular order.
+    ///
+    /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator that
+    /// is dropped early: the rest stays. A value that expires during the call, or that another thread
+    /// receives or removes meanwhile, comes out once: here or there. One that is inserted meanwhile
+    /// may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let queue = DelayQueue::new(&Timer::new()?);
+    /// for order in [17, 18, 19] {
+    ///     queue.insert(order, Duration::from_secs(1800))?;
+    /// }
+    /// let mut orders: Vec<_> = queue.drain().map(|(_key, order)| order).collect();
+    /// orders.sort();
+    /// assert_eq!(orders, [17, 18, 19]);
+    /// assert!(queue.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// As [`iter`](Self::iter), and then a [`remove`](Self::remove) or a
+    /// [`try_recv`](Self::try_recv) for each value.
+    pub fn drain(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
+        let waiting = self.iter().filter_map(|(key, _)| Some((key, self.remove(&key)?)));
+        let expired = iter::from_fn(|| self.try_recv()).map(|expired| (expired.key, expired.value));
+        waiting.chain(expired.take(self.len()))
     }
 
     /// Makes a consumer that may wait.
@@ -225,8 +338,14 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Takes an expired value out of its box, and what the queue knows of it.
     fn give_out(&self, entry: Option<Boxed<T>>) -> Option<Expired<T>> {
         let entry = entry?;
-        self.moved.forget(entry.value.id);
+        self.forget(entry.value.id);
         entry.value.into_expired(self.shared.id)
+    }
+
+    /// Forgets a value that has left the queue by its timer.
+    fn forget(&self, id: u64) {
+        self.moved.forget(id);
+        self.sweep();
     }
 }
 

@@ -3,6 +3,7 @@
 //! name are those of the README.
 
 mod ending;
+mod everything;
 mod keys;
 mod stream;
 #[path = "../support/mod.rs"]

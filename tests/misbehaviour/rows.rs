@@ -90,6 +90,7 @@ rows! {
     panic_hooks: row(Place::PanicHook);
     ends_of_threads: row(Place::ThreadEnd);
     keys_of_batches: row(Place::BatchKeys);
+    values_of_a_drain_dropped: row(Place::DrainDrop);
     ends_of_groups: row(Place::GroupEnd);
     wakers_of_shards: ground_row("the shard's waker", play_waker, &[]);
     loops_over_expired: ground_row("the loop over Expired", play_loop, &[Act::ShutsDown]);

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use shardwheel::{Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+use shardwheel::{DelayQueue, Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
 use crate::support::ledger::End;
@@ -29,6 +29,7 @@ pub(crate) enum Place {
     ThreadEnd,
     BatchKeys,
     GroupEnd,
+    DrainDrop,
 }
 
 /// How a case is played.
@@ -65,8 +66,8 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        use Place::{BatchKeys, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
-        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | GroupEnd)
+        use Place::{BatchKeys, DrainDrop, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
+        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | DrainDrop | GroupEnd)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -199,7 +200,12 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys | Place::GroupEnd => {
+        Place::WakerClone
+        | Place::WakerDrop
+        | Place::ThreadEnd
+        | Place::BatchKeys
+        | Place::DrainDrop
+        | Place::GroupEnd => {
             return Some(users(place, own, sleep));
         }
     }
@@ -224,6 +230,13 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
             drop(group.schedule_every(HOUR, || ()));
             _ = poll(&mut group.sleep(HOUR), &misbehaves(&own, To::Wake));
             drop(group);
+        }
+        Place::DrainDrop => {
+            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
+            for _ in 0..3 {
+                drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
+            }
+            queue.drain().for_each(drop);
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");

@@ -94,3 +94,35 @@ fn each_consumer_gets_one_value() {
         assert_eq!(taken, [0, 1, 2]);
     });
 }
+
+/// A drain and a snapshot while values expire, one is moved to an earlier time and one is inserted.
+/// Each value comes out once: of the drain, or of a consumer.
+#[test]
+fn a_drain_against_a_consumer() {
+    explore_both("a drain against a consumer", || {
+        let timer = timer().shards(1).build().expect("it starts");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let far = queue.insert(0, millis(1_000)).expect("it is open");
+        queue.insert(1, millis(1)).expect("it is open");
+        let own = Arc::clone(&queue);
+        let consumer = thread::spawn(move || {
+            std::iter::from_fn(|| own.blocking_recv()).map(|expired| expired.value).collect::<Vec<u64>>()
+        });
+        let own = Arc::clone(&queue);
+        let producer = thread::spawn(move || {
+            own.reset(&far, millis(1));
+            own.insert(2, millis(1)).expect("it is open");
+        });
+        assert!(queue.iter().len() <= 3);
+        let mut all: Vec<_> = queue.drain().map(|(_, value)| value).collect();
+        let drained = all.len();
+        producer.join().expect("it does not panic");
+        drop(timer.shutdown());
+        all.extend(consumer.join().expect("it does not panic"));
+        all.extend(queue.unexpired().map(|(_, value)| value));
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2]);
+        assert!(queue.is_empty());
+        drained < 3
+    });
+}

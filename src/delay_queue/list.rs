@@ -1,0 +1,109 @@
+//! The list of a queue's values, for the calls that are about all of them.
+//!
+//! A value that waits lies in its timer's node, and the queue's timer has other nodes as well. So
+//! the queue keeps a record of each value: its number, and the key of its first timer. The call
+//! asks the shard about the timers (see [`keys`](super::keys)).
+//!
+//! A producer adds the record when it has the timer's key. The value may have left by then. Nothing
+//! marks the record of a value that leaves: a key is harmless for ever, so the record then stands
+//! for nothing. A sweep takes such records out.
+//!
+//! *Invariant*: each value that waits, and whose insert has returned, has its record in `records` or
+//! in `late`. Records go from `late` to `records` under the lock, and a record is taken out after the
+//! shard has said that its timer has ended, which stays so.
+//!
+//! No user code runs under the lock. Inserts, receives and removals do not wait for it: a producer
+//! that finds it taken pushes the record to `late`, and a sweep is left to a later value. A call
+//! about all values waits for it, and holds it while it copies the records.
+//!
+//! # The cost
+//!
+//! A record takes 24 bytes. There are at most about twice as many records as values, and some more
+//! while a sweep lags behind: [`SWEPT`] is twice as large as it must be for that. The list is a
+//! ring: a sweep moves what still waits to the back. If all delays are the same, it finds the values
+//! that have left at the front.
+
+use std::collections::VecDeque;
+use std::iter;
+
+use crossbeam_utils::CachePadded;
+
+use super::keys::Record;
+use crate::clock::unpoisoned;
+use crate::fallible::{Stack, Stacked};
+use crate::sync::Mutex;
+
+/// Of so many values, one sweeps when it leaves.
+pub(super) const SHARE: u64 = 64;
+
+/// Records that one sweep visits at most. At least half of them are of values that have left, and
+/// each value that leaves allows for two records less.
+const SWEPT: usize = 4 * SHARE as usize;
+
+/// Records of values that have left that are always tolerated.
+const SPARE: usize = if cfg!(shardwheel_loom) { 0 } else { 2 * SHARE as usize };
+
+/// A list of records.
+pub(super) struct List {
+    records: CachePadded<Mutex<VecDeque<Record>>>,
+    /// What producers have pushed that found the lock taken.
+    late: Stack<Record>,
+}
+
+impl List {
+    pub(super) fn new() -> Self {
+        Self { records: CachePadded::default(), late: Stack::new() }
+    }
+
+    /// Adds the record of a value.
+    pub(super) fn add(&self, record: Record) {
+        match self.records.try_lock() {
+            Ok(mut records) => records.push_back(record),
+            Err(_) => self.late.push(Stacked::boxed(record)),
+        }
+    }
+
+    /// The records of all values that wait, and of some that have left.
+    pub(super) fn records(&self) -> VecDeque<Record> {
+        let mut records = unpoisoned(self.records.lock());
+        self.add_late(&mut records);
+        records.clone()
+    }
+
+    /// Takes records out of a list that is long for a queue of `len` values: those that do not wait.
+    /// Not inlined, because only one of [`SHARE`] values calls it.
+    #[inline(never)]
+    pub(super) fn sweep(&self, len: usize, waits: impl Fn(Record) -> bool) {
+        let Ok(mut records) = self.records.try_lock() else { return };
+        self.add_late(&mut records);
+        let limit = 2 * len + SPARE;
+        for _ in 0..SWEPT.min(records.len().saturating_sub(limit)) {
+            let Some(record) = records.pop_front() else { break };
+            if waits(record) {
+                records.push_back(record);
+            }
+        }
+        if records.capacity() / 4 > limit {
+            records.shrink_to(2 * limit);
+        }
+    }
+
+    fn add_late(&self, records: &mut VecDeque<Record>) {
+        let mut late = self.late.take_all();
+        records.extend(iter::from_fn(|| late.pop()).map(|record| record.value));
+    }
+
+    /// How many records there are, and for how many there is room.
+    #[cfg(all(test, not(shardwheel_loom)))]
+    pub(super) fn size(&self) -> (usize, usize) {
+        let records = self.records();
+        (records.len(), unpoisoned(self.records.lock()).capacity())
+    }
+
+    /// Calls `act` while another thread seems to have the lock.
+    #[cfg(all(test, not(shardwheel_loom)))]
+    pub(super) fn while_locked<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _records = self.records.lock();
+        act()
+    }
+}
