@@ -23,9 +23,10 @@ use shardwheel::{Schedule, WallSchedule};
 /// - A local time that *does not exist* (02:30 in the night in which 02:00 becomes 03:00): an
 ///   expression with a fixed time (`30 2 * * *`) is due at the first moment after the gap, 03:00.
 ///   One with a `*` or a step in its seconds, minutes or hours (`*/30 * * * *`) has no dates in the
-///   gap.
+///   gap. Neither has a list or a range (`30 2,14 * * *`): make a timer for each of its times.
 /// - A local time that *exists twice* (02:30 in the night in which 03:00 becomes 02:00): an
-///   expression with a fixed time is due once, the first time; one with a `*` or a step both times.
+///   expression with a fixed time is due once, the first time; one with a `*`, a step, a list or a
+///   range both times.
 ///
 /// The zone's rules are those that were read when `zone` was made.
 ///
@@ -46,7 +47,8 @@ use shardwheel::{Schedule, WallSchedule};
 ///
 /// # Performance
 ///
-/// As a [`WallSchedule`], and a search for the date at each look, which takes some microseconds.
+/// As a [`WallSchedule`], and a search for the date at each look, which takes some microseconds. To
+/// find out that an expression has no date takes up to a second, in the call that schedules it.
 pub struct Cron {
     dates: Dates,
     schedule: WallSchedule<Next, Wall>,

@@ -128,6 +128,16 @@ impl Source {
         Sleep { on }
     }
 
+    /// As [`sleep`](Self::sleep), without the timer's slack.
+    #[cfg(feature = "tower")]
+    pub(crate) fn sleep_exactly(&self, duration: Duration) -> Sleep {
+        let exact = self.own.as_ref().and_then(|timer| {
+            let at = timer.now().checked_add(duration)?;
+            Some(Sleep { on: On::Own(timer.sleep_within(at..=at)) })
+        });
+        exact.unwrap_or_else(|| self.sleep(duration))
+    }
+
     pub(crate) fn sleep_until(&self, deadline: Instant) -> Sleep {
         let on = match &self.own {
             None => On::Global(shardwheel::sleep_until(deadline)),

@@ -242,10 +242,10 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let TimeoutLayer { limit, source, headers } = &self.layer;
+        let TimeoutLayer { limit: own, source, headers } = &self.layer;
         let inherited = [Deadline::current(), headers.take(&request)];
-        let limit = inherited.into_iter().flatten().map(Deadline::remaining).fold(*limit, Duration::min);
-        let sleep = source.sleep(limit);
+        let limit = inherited.into_iter().flatten().map(Deadline::remaining).fold(*own, Duration::min);
+        let sleep = if limit < *own { source.sleep_exactly(limit) } else { source.sleep(limit) };
         // By the clock of the timer, while what is inherited is by that of the global timer.
         let deadline = sleep.deadline().map(|at| Deadline { at });
         headers.hand_over(&mut request, limit);

@@ -184,6 +184,24 @@ mod headers {
         }
     }
 
+    /// The timer's slack is on top of the layer's own limit, not of what the caller grants.
+    #[test]
+    fn slack_does_not_prolong_what_is_inherited() {
+        for (sent, took) in [(Some("100m"), 100), (None, 65_536)] {
+            let clock = ManualClock::new();
+            let slack = Duration::from_secs(10);
+            let timer = shardwheel::Timer::builder().clock(clock.clone()).slack(slack).build().unwrap();
+            let service = ServiceBuilder::new()
+                .layer(TimeoutLayer::new(Duration::from_secs(60)).with_timer(timer).headers(Headers::Grpc))
+                .service_fn(|_: Request<()>| future::pending::<Result<(), BoxError>>());
+            let request =
+                sent.into_iter().fold(Request::builder(), |to, sent| to.header("grpc-timeout", sent));
+            let request = request.body(()).unwrap();
+            clock.scope(|| clock.run_until_stalled(service.oneshot(request))).0.unwrap().unwrap_err();
+            assert_eq!(clock.elapsed(), Duration::from_millis(took), "{sent:?}");
+        }
+    }
+
     #[test]
     fn a_header_shortens_the_limit() {
         let clock = ManualClock::new();

@@ -12,9 +12,9 @@ use crate::timer::{Inherited, Scoped, nanos};
 ///
 /// Within [`scope`](Self::scope), no [`timeout`](crate::timeout()) ends later than the deadline,
 /// however long it is itself. That holds for the functions of the crate and for the methods of
-/// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To another process, the
-/// deadline travels as the time that is left, in a header of gRPC ([`header`](Self::header)) or
-/// HTTP ([`http_header`](Self::http_header)).
+/// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To another
+/// process, the deadline travels as the time that is left, in a header of gRPC
+/// ([`header`](Self::header)) or HTTP ([`http_header`](Self::http_header)).
 ///
 /// # The clock
 ///
@@ -120,7 +120,8 @@ impl Deadline {
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
-    /// futures before they are polled.
+    /// futures before they are polled. All that runs in the call inherits the deadline: also callbacks
+    /// that a clock or a driver runs there, and the tasks that a runtime polls in its `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
         self.inherited().run(code)
     }
@@ -181,10 +182,11 @@ impl Deadline {
     }
 
     /// Returns the time that is left as the value of the header
-    /// [`x-envoy-expected-rq-timeout-ms`](Self::HTTP_HEADER): milliseconds, rounded down.
+    /// [`x-envoy-expected-rq-timeout-ms`](Self::HTTP_HEADER): milliseconds, rounded down, but at
+    /// least 1, since 0 means no limit to Envoy.
     #[must_use]
     pub fn http_header(self) -> String {
-        self.remaining().as_millis().to_string()
+        self.remaining().as_millis().max(1).to_string()
     }
 
     /// Returns the deadline that is so many milliseconds from now as the value says.

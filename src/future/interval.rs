@@ -108,6 +108,11 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
         self
     }
 
+    /// Sets what happens to missed ticks.
+    pub fn missed(self, missed: Missed) -> Self {
+        Self { schedule: self.schedule.missed(missed), ..self }
+    }
+
     /// Sets what happens to missed ticks. By default they are made up for.
     pub fn set_missed_tick_behavior(&mut self, missed: Missed) {
         self.schedule = self.schedule.missed(missed);
@@ -177,11 +182,6 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
 }
 
 impl Interval {
-    /// Sets what happens to missed ticks.
-    pub fn missed(self, missed: Missed) -> Self {
-        Self { schedule: self.schedule.missed(missed), ..self }
-    }
-
     /// Waits for the next tick, and returns the moment at which it was due.
     ///
     /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
@@ -205,7 +205,9 @@ impl Interval {
             ready!(budget::spend(context.waker()));
             return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
         }
-        self.sleep.poll_sleep(context.waker()).map(|ended| match ended {
+        let poll = self.sleep.poll_sleep(context.waker());
+        // A tick that has passed asks no timer, so it may come after the end.
+        poll.map(|ended| match ended.and_then(|()| self.sleep.wait.ending(&self.sleep.handle)) {
             Ok(()) => Ok(self.go_on()),
             Err(error) => {
                 if !is_final(error) {

@@ -56,8 +56,9 @@ impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
     #[inline]
     pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
         if let Some(deadline) = Inherited::deadline() {
-            let deadline = sleep.handle.time.since_start(deadline.at);
-            sleep.wait.deadline = sleep.wait.deadline.min(deadline);
+            let (deadline, wait) = (sleep.handle.time.since_start(deadline.at), &mut sleep.wait);
+            wait.deadline = wait.deadline.min(deadline);
+            wait.slack = wait.slack.min(deadline - wait.deadline);
         }
         Self { future, sleep, ended: false }
     }

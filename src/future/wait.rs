@@ -275,15 +275,19 @@ impl Wait {
 
     /// How a sleep has ended whose timer is gone or was refused.
     fn outcome(&self, handle: &ShardHandle, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
-        let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
-        let is_cancelled = self.membership.as_ref().is_some_and(|membership| membership.is_cancelled());
-        let cancelled = is_cancelled.then_some(ScheduleErrorKind::Cancelled);
-        match refused.or(shut_down).or(cancelled) {
+        match refused.map(SleepError::new).map_or_else(|| self.ending(handle), Err) {
             // The deadline has passed: the timer has fired before that, or was not needed.
-            Some(_) if self.has_passed(handle, self.deadline) => Ok(()),
-            Some(kind) => Err(SleepError::new(kind)),
-            None => Ok(()),
+            Err(_) if self.has_passed(handle, self.deadline) => Ok(()),
+            outcome => outcome,
         }
+    }
+
+    /// An error if the timer has been shut down, or the group cancelled.
+    pub(super) fn ending(&self, handle: &ShardHandle) -> Result<(), SleepError> {
+        let is_cancelled = || self.membership.as_ref().is_some_and(|membership| membership.is_cancelled());
+        let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
+        let kind = shut_down.or_else(|| is_cancelled().then_some(ScheduleErrorKind::Cancelled));
+        kind.map_or(Ok(()), |kind| Err(SleepError::new(kind)))
     }
 }
 

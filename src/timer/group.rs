@@ -56,7 +56,9 @@ use crate::tick::Tick;
 /// recurring one does so until the group is cancelled, so that dropping the others ends nothing. A
 /// clone of the group's [`Timer`], and a [`WeakTimer`](crate::WeakTimer) that the group was
 /// [downgraded](Timer::downgrade) to, do not keep the group. What they schedule is a member too;
-/// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled).
+/// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled). A
+/// group of a group is independent of it. What a [`Timer`] says and does as a whole, such as
+/// [`stats`](Timer::stats) and [`shutdown`](Timer::shutdown), is that of the whole timer.
 ///
 /// # Examples
 ///
@@ -150,8 +152,9 @@ impl Group {
     /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
     /// count a member that is being fired. A recurring callback that is running does not recur.
     /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
-    /// their deadline has passed by then. They stay cancelled after a reset. A sleep that has not
-    /// been polled yet has no timer and is not counted.
+    /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep that
+    /// has not been polled yet has no timer and is not counted. A callback that the timer has passed to
+    /// an executor is being fired.
     ///
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an

@@ -15,6 +15,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::IntoFuture;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -195,11 +196,14 @@ impl ManualClock {
     /// which returns a reference for ever, some 0.2 MB are kept for ever.
     pub fn scope<R>(&self, code: impl FnOnce() -> R) -> (R, Waiting) {
         let scope = Scope::new(self);
-        let output = Inherited { scope: Some(Arc::clone(&scope)), deadline: None }.run(code);
-        (output, scope.end())
+        let inherited = Inherited { scope: Some(Arc::clone(&scope)), deadline: None };
+        let output = catch_unwind(AssertUnwindSafe(|| inherited.run(code)));
+        let waiting = scope.end();
+        (output.unwrap_or_else(|panic| resume_unwind(panic)), waiting)
     }
 
-    /// Runs `future` in a scope, on whichever threads poll it: for tasks.
+    /// Runs `future` in a scope, on whichever threads poll it: for tasks. The future is dropped outside
+    /// of the scope.
     ///
     /// Within a [`scope`](Self::scope) of this clock, the future joins that scope, and what is left
     /// of it counts there. Elsewhere the scope is the future's own, and ends when the future is

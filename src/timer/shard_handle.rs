@@ -162,11 +162,9 @@ impl ShardHandle {
     /// Likewise for a timer that is due at `start` or up to `slack` later.
     #[inline]
     pub(crate) fn tick_within(&self, start: Nanos, slack: Nanos) -> Tick {
-        let tick = self.time.tick_within(start, slack, 0);
-        if tick > self.scheduler.now().saturating_add(1) {
-            return tick;
-        }
-        self.time.tick_within(start, slack, self.time.tick_at(self.now()).saturating_add(1))
+        let is_near = self.time.tick_within(start, 0, 0) <= self.scheduler.now().saturating_add(1);
+        let least = if is_near { self.time.tick_at(self.now()).saturating_add(1) } else { 0 };
+        self.time.tick_within(start, slack, least)
     }
 
     // ---- the worker and the end --------------------------------------------------------------

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{Clock, Deadline, DeadlineError, ManualClock, TimeoutError, timeout, timeout_at};
+use shardwheel::{
+    Clock, Deadline, DeadlineError, ManualClock, TimeoutError, Timer, timeout, timeout_at, timeout_within,
+};
 
 use crate::support::{manual, ms, secs};
 
@@ -40,6 +42,26 @@ fn a_shorter_time_limit_stays_as_it_is() {
     assert_eq!(took(deadline).1, ms(200));
     let answer = || Deadline::after(secs(10)).scope(async { timeout(ms(200), ready(7)).await });
     assert_eq!(took(answer), (Ok(7), Duration::ZERO));
+}
+
+/// Nor does the slack of a window, or of the timer. A deadline within the window cuts that.
+#[test]
+fn slack_does_not_outlive_the_deadline() {
+    for (window, deadline, ends) in [(50..=3_000, 100, 64..=100), (1_000..=4_000, 100, 100..=100)] {
+        let (early, late) = (ms(*window.start()), ms(*window.end()));
+        let limited = move || {
+            let window = Timer::global().now() + early..=Timer::global().now() + late;
+            Deadline::after(ms(deadline)).scope(async { timeout_within(window, pending::<()>()).await })
+        };
+        let (ended, took) = took(limited);
+        assert!(ended.is_err() && (ms(*ends.start())..=ms(*ends.end())).contains(&took), "{took:?}");
+    }
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).slack(secs(3_600)).build().expect("it is valid");
+    let deadline = Deadline { at: timer.now() + secs(10) };
+    let limited = deadline.sync_scope(|| timer.timeout(secs(30), pending::<()>()));
+    assert!(clock.run_until_stalled(limited).expect("it ends").is_err());
+    assert_eq!(clock.elapsed(), secs(10));
 }
 
 /// A time limit goes by the deadline of the place where it is made.
@@ -160,7 +182,7 @@ fn headers_never_grant_more_than_is_left() {
     let clock = ManualClock::new();
     let _waiting = clock.scope(|| {
         for (left, grpc, http) in [
-            (Duration::ZERO, "0n", "0"),
+            (Duration::ZERO, "0n", "1"),
             (Duration::from_nanos(99_999_999), "99999999n", "99"),
             (Duration::from_nanos(100_000_999), "100000u", "100"),
             (secs(10), "10000000u", "10000"),

@@ -358,6 +358,29 @@ fn timeouts_and_intervals_are_cancelled() {
     assert_eq!((group.len(), timer.stats().pending), (0, 0));
 }
 
+/// Ticks that have passed ask no timer. They end with the group, and with the timer, all the same.
+#[test]
+fn an_interval_that_lags_behind_ends() {
+    for is_group in [true, false] {
+        let (timer, clock) = manual();
+        let group = timer.group();
+        let mut interval = group.interval(ms(5));
+        clock.advance(HOUR);
+        assert!(clock.run_until_stalled(interval.tick()).expect("ticks have passed").is_ok());
+        let kind = if is_group {
+            assert_eq!(group.cancel_all(), 0, "it does not wait");
+            ScheduleErrorKind::Cancelled
+        } else {
+            drop(timer.shutdown());
+            ScheduleErrorKind::ShutDown
+        };
+        for _ in 0..2 {
+            let ended = clock.run_until_stalled(interval.tick()).expect("it has ended");
+            assert_eq!(ended.expect_err("no tick comes after the end").kind(), kind);
+        }
+    }
+}
+
 /// A shutdown hands the members back: they run although the group ends first. Sleeps get the
 /// shutdown's error. Promise 8.
 #[test]

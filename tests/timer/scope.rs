@@ -123,6 +123,21 @@ fn a_sleep_that_outlives_its_scope_goes_on_in_real_time() {
     assert!(hour.deadline().is_some_and(|at| (clock.now() + HOUR..clock.now() + HOUR + ms(2)).contains(&at)));
 }
 
+/// Also while a future of the scope lives.
+#[test]
+fn a_panic_ends_a_scope_that_a_future_has_joined() {
+    let (clock, mut outlives) = (ManualClock::new(), None);
+    let panics = || {
+        clock.scope(|| {
+            let future = outlives.insert(Box::pin(clock.scope_future(async { sleep(HOUR).await })));
+            assert!(poll(future).is_pending());
+            panic!("on purpose");
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert_eq!(clock.next_deadline(), None, "the clock drives the scope's timer no more");
+}
+
 #[test]
 fn a_handle_that_outlives_its_scope_refuses() {
     let clock = ManualClock::new();
