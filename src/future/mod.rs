@@ -116,7 +116,7 @@ impl Timer {
     /// # Errors
     ///
     /// As of [`sleep_within`](Self::sleep_within), in a
-    /// [`TimeoutError::Sleep`](crate::TimeoutError::Sleep).
+    /// [`TimeoutError::Sleep`].
     pub fn timeout_within<F: IntoFuture>(
         &self,
         window: RangeInclusive<Instant>,

@@ -23,7 +23,7 @@ use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer};
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the
-/// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer, or the
+/// [`Timer`] is shut down before the deadline, or refuses the timer, or the
 /// sleep's [`Group`](crate::Group) is cancelled.
 ///
 /// So that a task whose sleeps are all ready returns to its executor now and then, every 128th such
