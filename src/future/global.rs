@@ -193,7 +193,7 @@ pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), sleep(duration))
+    Timeout::new(future.into_future(), || sleep(duration))
 }
 
 /// Limits `future` to the time until `deadline`; as [`timeout()`].
@@ -207,7 +207,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), sleep_until(deadline))
+    Timeout::new(future.into_future(), || sleep_until(deadline))
 }
 
 /// Limits `future` to a time within `window`, which the timer chooses: see [`sleep_within`]; as
@@ -223,7 +223,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 #[inline]
 #[track_caller]
 pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), sleep_within(window))
+    Timeout::new(future.into_future(), || sleep_within(window))
 }
 
 /// Returns a stream of moments `period` apart. The first comes one period from now.

@@ -84,12 +84,12 @@ impl Timer {
 
     /// Limits `future` to `duration` from now.
     pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), self.sleep(duration))
+        Timeout::new(future.into_future(), || self.sleep(duration))
     }
 
     /// Limits `future` to the time until `deadline`.
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), self.sleep_until(deadline))
+        Timeout::new(future.into_future(), || self.sleep_until(deadline))
     }
 
     /// Limits `future` to a time within `window`, which the timer chooses: see
@@ -122,7 +122,7 @@ impl Timer {
         window: RangeInclusive<Instant>,
         future: F,
     ) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), self.sleep_within(window))
+        Timeout::new(future.into_future(), || self.sleep_within(window))
     }
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.
