@@ -327,6 +327,7 @@ mod tests {
         let queue = DelayQueue::new(&timer.expect("settings within their limits"));
         let insert = || queue.insert((), Duration::from_secs(3_600));
         let mut keys: std::collections::VecDeque<_> = std::iter::from_fn(|| insert().ok()).collect();
+        assert!(insert().is_err(), "the second one: the turns are those of refused values");
         for _ in 0..10_000 {
             keys.pop_front().iter().for_each(|key| _ = queue.remove(key));
             keys.extend(insert());
