@@ -85,8 +85,8 @@ impl Moved {
         timer_key
     }
 
-    /// Calls `see` with the key of the value's first timer, and if that has ended, of its present one.
-    /// The value is not moved meanwhile.
+    /// Calls `see` with the key of the value's first timer. If that has ended and the value was moved,
+    /// calls it with the key of the present one: the value is not moved meanwhile.
     pub(super) fn at_present<R>(
         &self,
         (id, first): Record,

@@ -139,7 +139,11 @@ impl<T: Send + 'static> DelayQueue<T> {
                 self.list.add(record);
                 Ok(self.key_of(record))
             }
-            Err(refused) => Err(refused.map(Ticket::into_value)),
+            Err(refused) => {
+                let refused = refused.map(Ticket::into_value);
+                self.sweep();
+                Err(refused)
+            }
         }
     }
 
@@ -194,8 +198,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
     }
 
-    /// Sweeps the list, if it is the turn of the value that has just left. If several threads take
-    /// values out, a turn may be missed: the next one does its work.
+    /// Sweeps the list, if it is the turn of the value that has just left, or was refused. If several
+    /// threads take values out, a turn may be missed: the next one does its work.
     fn sweep(&self) {
         if self.shared.left().is_multiple_of(SHARE) {
             let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
@@ -314,6 +318,22 @@ mod tests {
         assert!((0..10_000).all(|_| queue.insert((), Duration::from_secs(1)).is_err()));
         is_small(2_000);
         assert_eq!((queue.iter().len(), queue.unexpired().count()), (0, 100));
+    }
+
+    /// Each second value that leaves was refused: the turns of these sweep as well.
+    #[test]
+    fn a_full_queue_is_swept() {
+        let timer = Timer::builder().clock(ManualClock::new()).max_pending(100).build();
+        let queue = DelayQueue::new(&timer.expect("settings within their limits"));
+        let insert = || queue.insert((), Duration::from_secs(3_600));
+        let mut keys: std::collections::VecDeque<_> = std::iter::from_fn(|| insert().ok()).collect();
+        assert!(insert().is_err(), "the second one: the turns are those of refused values");
+        for _ in 0..10_000 {
+            keys.pop_front().iter().for_each(|key| _ = queue.remove(key));
+            keys.extend(insert());
+            assert!(insert().is_err());
+        }
+        assert!(queue.list.size().0 < 600, "{:?}", queue.list.size());
     }
 
     /// A record that a producer pushes while another thread has the lock is listed and swept as well.
