@@ -84,6 +84,8 @@ pub use timer::{
     Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
     WeakTimer,
 };
+#[cfg(feature = "introspect")]
+pub use timer::{Pending, PendingPlace};
 
 #[cfg(shardwheel_stall)]
 #[doc(hidden)]

@@ -23,7 +23,7 @@ pub use keys::QueueKey;
 use crate::error::ScheduleError;
 use crate::shard::Extended;
 use crate::tick::Tick;
-use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, here, nanos};
 use entry::{QueueState, Ticket};
 use keys::Moved;
 
@@ -98,6 +98,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share. The
     /// caller's stack needs room for some copies of the value, as that of a consumer does.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let (value, times) = handle.beside(value, || {
@@ -113,6 +114,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
@@ -120,6 +122,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.insert_for(handle, times, value)
     }
 
+    #[cfg_attr(feature = "introspect", track_caller)]
     fn insert_for(
         &self,
         handle: &ShardHandle,
@@ -127,7 +130,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(tick, ticket) {
+        match handle.schedule(tick, here(), ticket) {
             Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }

@@ -29,7 +29,7 @@ use std::future::IntoFuture;
 use std::time::{Duration, Instant};
 
 use super::after;
-use crate::timer::{ShardHandle, Timer};
+use crate::timer::{ShardHandle, Timer, here};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -87,9 +87,10 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 ///
 /// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
 /// its shard.
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, after(handle, duration))
+    Sleep::new(handle, after(handle, duration), here())
 }
 
 /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
@@ -98,9 +99,10 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// # Panics
 ///
 /// If the [global timer](Timer::global) cannot be made.
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, handle.time.since_start(deadline))
+    Sleep::new(handle, handle.time.since_start(deadline), here())
 }
 
 /// Limits `future` to `duration` from now.
@@ -130,6 +132,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 ///
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep(duration))
 }
@@ -144,6 +147,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_until(deadline))
 }

@@ -22,7 +22,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::timer::{Nanos, ShardHandle, Timer, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, here, nanos};
 
 pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
@@ -33,29 +33,34 @@ pub(crate) use wait::WakerId;
 impl Timer {
     /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready
     /// at its first poll.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), after(handle, duration))
+        Sleep::new(Arc::clone(handle), after(handle, duration), here())
     }
 
     /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
     /// ready at its first poll.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
+        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), here())
     }
 
     /// Limits `future` to `duration` from now.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep(duration))
     }
 
     /// Limits `future` to the time until `deadline`.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep_until(deadline))
     }
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval(&self, period: Duration) -> Interval {
         let sleep = self.sleep(period);
         let first = sleep.deadline();
@@ -81,6 +86,7 @@ impl Timer {
     /// assert!(block_on(interval.tick())? >= start); // no minute has passed
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
         Interval::new(self.sleep_until(start), Some(start), period)
     }

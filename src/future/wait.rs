@@ -38,7 +38,7 @@ use std::time::Instant;
 use super::budget;
 use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
-use crate::shard::{Exchanged, Key, Scheduler};
+use crate::shard::{Exchanged, Key, Scheduler, Tag};
 use crate::tick::Tick;
 use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 
@@ -51,6 +51,8 @@ use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 /// [`Sleep`]: super::Sleep
 pub(super) struct Wait {
     deadline: Nanos,
+    /// The call that made it.
+    place: Tag,
     state: State,
 }
 
@@ -81,8 +83,8 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos) -> Self {
-        Self { deadline, state: State::Idle }
+    pub(super) fn new(deadline: Nanos, place: Tag) -> Self {
+        Self { deadline, place, state: State::Idle }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -179,7 +181,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match handle.schedule_task(tick, Task::Wake(Some(clone))) {
+        match handle.schedule_task(tick, handle.stamp(self.place), Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending

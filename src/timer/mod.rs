@@ -29,6 +29,7 @@
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
 //! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown ends it. |
+//! | `place.rs`, `introspect.rs` | Which calls have set the pending timers. |
 //! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
@@ -41,8 +42,11 @@ pub(crate) mod drivers;
 mod executor;
 mod global;
 pub(crate) mod inline;
+#[cfg(feature = "introspect")]
+mod introspect;
 mod key;
 mod pace;
+mod place;
 mod placement;
 mod recurring;
 mod run;
@@ -63,6 +67,8 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
+#[cfg(feature = "introspect")]
+pub use introspect::{Pending, PendingPlace};
 pub use key::{CancelGuard, TimerKey};
 pub use placement::Placement;
 pub use recurring::Occurrence;
@@ -72,6 +78,7 @@ pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 
 pub(crate) use inline::{Kind, Occasion, Run};
+pub(crate) use place::here;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
@@ -165,6 +172,7 @@ impl Timer {
     /// larger callback is boxed. The shard allocates when it grows, and usually when a thread uses
     /// it for the first time.
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
@@ -181,6 +189,7 @@ impl Timer {
     ///
     /// As [`schedule_after`](Self::schedule_after).
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_at<F>(&self, deadline: Instant, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
@@ -267,6 +276,7 @@ impl Timer {
 
     /// Schedules a callback that runs once, at the tick that `tick` chooses by the clock.
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     fn schedule_once<F>(
         &self,
         callback: F,
@@ -279,10 +289,10 @@ impl Timer {
         let (callback, tick) = handle.beside(callback, || tick(handle));
         let has_not_run = "a callback that was refused has not run";
         let key = if const { fits::<Option<F>>() } {
-            let scheduled = handle.schedule(tick, Some(callback));
+            let scheduled = handle.schedule(tick, here(), Some(callback));
             scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = handle.schedule(tick, Some(Box::new(callback)));
+            let scheduled = handle.schedule(tick, here(), Some(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))

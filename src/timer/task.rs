@@ -14,7 +14,7 @@ use std::task::Waker;
 use super::inline::{Inline, Kind, Occasion, Run};
 use super::shard_handle::ShardHandle;
 use crate::error::ScheduleError;
-use crate::shard::Key;
+use crate::shard::{Key, Tag};
 use crate::tick::Tick;
 
 /// The payload of a node in a [`Timer`](crate::Timer)'s shard.
@@ -29,16 +29,16 @@ impl ShardHandle {
     /// Schedules a content that [fits](super::inline::fits) into a task, as a box does. If it is
     /// refused, the error returns it.
     #[inline]
-    pub(crate) fn schedule<R: Run>(&self, tick: Tick, content: R) -> Result<Key, ScheduleError<R>> {
-        self.schedule_task(tick, Task::Callback(Inline::hold(content)))
+    pub(crate) fn schedule<R: Run>(&self, tick: Tick, tag: Tag, content: R) -> Result<Key, ScheduleError<R>> {
+        self.schedule_task(tick, self.stamp(tag), Task::Callback(Inline::hold(content)))
             .map_err(|refused| refused.map(Task::into_content))
     }
 
     /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
     /// types of callbacks it has.
     #[inline(never)]
-    pub(crate) fn schedule_task(&self, tick: Tick, task: Task) -> Result<Key, ScheduleError<Task>> {
-        self.scheduler.schedule(tick, task)
+    pub(crate) fn schedule_task(&self, tick: Tick, tag: Tag, task: Task) -> Result<Key, ScheduleError<Task>> {
+        self.scheduler.schedule_as(tag, tick, task)
     }
 }
 

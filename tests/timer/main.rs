@@ -15,6 +15,8 @@ mod drivers;
 mod ending;
 mod executors;
 mod hostile;
+#[cfg(feature = "introspect")]
+mod introspect;
 mod keys;
 mod last_handle;
 mod limits;

@@ -12,10 +12,12 @@
 use std::mem::MaybeUninit;
 
 use super::state::{Status, Word};
+use super::tag::TagCell;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
 
-/// A node: 20 bytes and the payload. All zeroes is a valid, free node.
+/// A node: 20 bytes and the payload, and 8 bytes for the tag if there is one. All zeroes is a valid,
+/// free node.
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
@@ -23,6 +25,8 @@ pub(crate) struct Node<T> {
     /// Constant while the timer is pending. Written by the owner of a free node and, where it arms
     /// a timer anew, by the advancer.
     pub(super) base: AtomicU64,
+    /// Constant while the timer is pending. Written by the owner of a free or held node.
+    tag: TagCell,
     next: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
 }
@@ -62,6 +66,7 @@ impl<T> Node<T> {
         Self {
             word: AtomicU64::new(0),
             base: AtomicU64::new(0),
+            tag: TagCell::default(),
             next: AtomicU32::new(super::NIL),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -78,6 +83,12 @@ impl<T> Node<T> {
     /// The link to the next node of the list.
     pub(crate) fn next(&self) -> &AtomicU32 {
         &self.next
+    }
+
+    /// The tag of the timer that is pending, or about to be.
+    #[inline(always)]
+    pub(crate) fn tag(&self) -> &TagCell {
+        &self.tag
     }
 
     /// The word. What the thread that stored it had done before is visible.
