@@ -31,7 +31,7 @@ pub struct PendingPlace {
 
 /// The pending timers of a [`Timer`], by the calls that have set them. Made by [`Timer::pending`].
 ///
-/// Its [`Display`](fmt::Display) is a table.
+/// Its [`Display`](fmt::Display) is a table with times in seconds; `inf` is never.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Pending {
@@ -44,18 +44,15 @@ pub struct Pending {
 impl fmt::Display for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  pending   overdue      late s    first in s    oldest s  set at")?;
+        let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
         for PendingPlace { place, count, overdue, earliest, oldest, late } in &self.places {
             let place = place.map_or("other places".into(), Location::to_string);
-            let first = earliest.map_or(f64::INFINITY, |at| seconds_between(self.at, at));
-            let (late, oldest) = (late.as_secs_f64(), seconds_between(*oldest, self.at));
+            let first = earliest.map_or(f64::INFINITY, |at| seconds(self.at, at));
+            let (late, oldest) = (late.as_secs_f64(), seconds(*oldest, self.at));
             writeln!(f, "{count:>9} {overdue:>9} {late:>11.3} {first:>13.3} {oldest:>11.3}  {place}")?;
         }
         Ok(())
     }
-}
-
-fn seconds_between(from: Instant, to: Instant) -> f64 {
-    to.saturating_duration_since(from).as_secs_f64()
 }
 
 impl Timer {
@@ -102,13 +99,12 @@ impl Timer {
         let none = |place| PendingPlace { place, count: 0, overdue: 0, earliest: None, oldest: at, late };
         for handle in &self.inner.handles[..] {
             handle.scheduler.each_pending(|(tick, [tag])| {
-                let (number, made) = (tag % NUMBERS, tag / NUMBERS * MICROSECOND);
-                let due = time.start_of(tick);
+                let (number, due) = (tag % NUMBERS, time.start_of(tick));
                 let place = found.entry(number).or_insert_with(|| none(PLACES[number as usize].load()));
                 place.count += 1;
                 place.overdue += usize::from(due <= now);
                 place.earliest = place.earliest.into_iter().chain(time.instant(due)).min();
-                place.oldest = place.oldest.min(time.instant_shown(made));
+                place.oldest = place.oldest.min(time.instant_shown(tag / NUMBERS * MICROSECOND));
                 place.late = place.late.max(Duration::from_nanos(now.saturating_sub(due)));
             });
         }

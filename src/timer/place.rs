@@ -12,8 +12,6 @@ use super::ShardHandle;
 use super::time::Nanos;
 use crate::shard::Tag;
 
-type Place = &'static Location<'static>;
-
 /// The numbers of places. Number 0 is that of all places without a number of their own.
 pub(super) const NUMBERS: u64 = 1 << 12;
 
@@ -23,7 +21,7 @@ const PROBES: u64 = 32;
 pub(super) const MICROSECOND: Nanos = 1_000;
 
 /// Each place at its number. A thread that looks for a place puts it in; it is never taken out.
-pub(super) static PLACES: [AtomicCell<Option<Place>>; NUMBERS as usize] =
+pub(super) static PLACES: [AtomicCell<Option<&'static Location<'static>>>; NUMBERS as usize] =
     [const { AtomicCell::new(None) }; NUMBERS as usize];
 
 /// The tag of a timer that the caller's caller sets, without the time. Lock-free.
@@ -46,7 +44,7 @@ impl ShardHandle {
 
 /// The number of that place. Equal places search in the same order, so they get one number, although
 /// the compiler may give a place several addresses.
-fn number_of(place: Place) -> u64 {
+fn number_of(place: &'static Location<'static>) -> u64 {
     let home = u64::from(place.line()) * 31 + u64::from(place.column()) + place.file().len() as u64 * 1_009;
     let mut numbers = (home..home + PROBES).map(|number| number % NUMBERS).filter(|&number| number != 0);
     let is_found = |&number: &u64| {
