@@ -42,7 +42,8 @@ fn each_place_has_its_timers() {
     let set = |delay| timer.schedule_after(delay, || ()).expect("the timer is open");
     let key = set(secs(60));
     clock.advance(secs(10));
-    (set(secs(20)), set(secs(90)));
+    set(secs(20));
+    set(secs(90));
     let other = line!() + 1;
     let late = timer.schedule_at(start + HOUR, || ()).expect("the timer is open");
 
