@@ -1,9 +1,9 @@
 //! metrics: the fields of `Stats` as counters, gauges and a histogram; with the feature `introspect`,
 //! pending timers by place.
 
-use std::collections::HashMap;
 #[cfg(feature = "introspect")]
-use std::collections::HashSet;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -71,7 +71,7 @@ pub struct TimerMetrics {
     by_place: bool,
     /// The places that have been recorded.
     #[cfg(feature = "introspect")]
-    places: HashSet<String>,
+    places: BTreeSet<String>,
 }
 
 /// How many timers have been recorded, by the start of their bucket.
