@@ -78,14 +78,14 @@ pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeou
 pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
+#[cfg(feature = "introspect")]
+pub use timer::introspect::{Pending, PendingPlace};
 #[cfg(feature = "timer")]
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket,
     Missed, Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
     WeakTimer,
 };
-#[cfg(feature = "introspect")]
-pub use timer::{Pending, PendingPlace};
 
 #[cfg(shardwheel_stall)]
 #[doc(hidden)]

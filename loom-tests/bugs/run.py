@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Puts bugs that this project has had back into a copy of the tree, one at a time, and runs the tools on each.
 
-    run.py [--quick] [--dir DIR] [--limit SECONDS] [BUG ...]
+    run.py [--quick] [--planted] [--dir DIR] [--limit SECONDS] [BUG ...]
 
 A BUG is the beginning of a patch's name, as `03`; without one, all of them. `--quick` runs only the first tool that
-should find the bug. DIR has the copy and the builds; without it, they go when the program ends.
+should find the bug. `--planted` takes the patches in `planted/`: mistakes that were put in on purpose, for Shuttle. DIR
+has the copy and the builds; without it, they go when the program ends.
 
 The lines on top of each patch say what went wrong, and what each tool should do: `# found: TOOL ARGUMENTS` or
 `# missed: TOOL ARGUMENTS`. The program fails if a patch does not apply, if a tool cannot be built, or if a tool finds
@@ -44,7 +45,16 @@ class Tool(NamedTuple):
 
 
 LOOM = {"RUSTFLAGS": "--cfg shardwheel_loom"}
-SHUTTLE = {"RUSTFLAGS": "--cfg shardwheel_shuttle --cfg shardwheel_model", "SHARDWHEEL_SCHEDULES": "3000"}
+SHUTTLE = {
+    "RUSTFLAGS": "--cfg shardwheel_shuttle --cfg shardwheel_model",
+    "SHARDWHEEL_SCHEDULES": os.environ.get("SHARDWHEEL_SCHEDULES", "3000"),
+}
+# The bodies of loom's models, natively: each with four schedules of Miri's.
+MIRI = {
+    "RUSTFLAGS": "--cfg shardwheel_model",
+    "SHARDWHEEL_RUNS": "1",
+    "MIRIFLAGS": "-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-tree-borrows -Zmiri-many-seeds=0..4",
+}
 # As in .ci/run: the same profiles, flags and numbers.
 TOOLS = {
     "tests": Tool(".", "cargo test --locked {args}", {}),
@@ -52,6 +62,7 @@ TOOLS = {
     "stall": Tool(".", "cargo test --locked --release {args}", {"WITH_CFG": "shardwheel_stall"}),
     "loom": Tool("loom-tests", "cargo test --release --locked {args}", LOOM, hang_is_found=False),
     "shuttle": Tool("loom-tests/shuttle", "cargo test --release --locked {args}", SHUTTLE),
+    "miri": Tool("loom-tests", "cargo +nightly miri test --locked {args}", MIRI, hang_is_found=False),
     # Needs no build. SHARDWHEEL_PYTHON is an interpreter that has z3.
     "axioms": Tool("loom-tests/axioms", "{python} -m unittest -v {args}", {}),
 }
@@ -86,7 +97,7 @@ class Bug:
                 if match[2] not in TOOLS:
                     sys.exit(f"{path.name}: there is no tool {match[2]}")
                 lines.append(Line(match[1] == "found", match[2], match[3]))
-        if not any(line.is_found for line in lines):
+        if not any(line.is_found for line in lines) and path.parent == HERE:
             sys.exit(f"{path.name}: no line says which tool finds it")
         return Bug(path.stem, path, lines)
 
@@ -205,11 +216,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bugs", nargs="*", metavar="BUG")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--planted", action="store_true")
     parser.add_argument("--dir", type=Path)
     parser.add_argument("--limit", type=float, default=300)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    chosen = [path for path in sorted(HERE.glob("*.patch")) if path.name.startswith(tuple(options.bugs or [""]))]
+    patches = sorted((HERE / "planted" if options.planted else HERE).glob("*.patch"))
+    chosen = [path for path in patches if path.name.startswith(tuple(options.bugs or [""]))]
     bugs = [Bug.read(path) for path in chosen]
     if not bugs:
         sys.exit("there is no such bug")
@@ -232,7 +245,8 @@ def check(bug: Bug, tree: Path, builds: Path, is_quick: bool, limit: float) -> l
     if not apply(bug, tree):
         return [f"{bug.name} does not apply any more"]
     wrong = []
-    lines = [next(line for line in bug.lines if line.is_found)] if is_quick else bug.lines
+    first = [line for line in bug.lines if line.is_found][:1] or bug.lines
+    lines = first if is_quick else bug.lines
     for line in lines:
         command, folder, environment = prepare(line, tree, builds)
         if not build(line, command, folder, environment):

@@ -17,7 +17,7 @@ impl<T> LoneNode<T> {
     pub fn arm(&self, deadline: Tick, payload: T) -> Option<u64> {
         // SAFETY: the caller of `arm` states that the node is free and its own.
         let vacant = unsafe { self.0.prepare(deadline)? };
-        self.0.tag().set(shard::Tag::default().map(|_: u64| deadline));
+        self.0.set_tag(shard::Tag::default().map(|_: u64| deadline));
         Some(vacant.arm_free(payload).0.into())
     }
 
@@ -62,7 +62,7 @@ impl FreeNodes {
 
     /// Takes the free nodes, as bits.
     pub fn take(&self) -> Option<u64> {
-        self.0.take_word(0).map(|(_, nodes)| nodes)
+        self.0.take_word().map(|(_, nodes)| nodes)
     }
 
     /// Makes nodes free; for the advancer.

@@ -23,7 +23,7 @@ pub use keys::QueueKey;
 use crate::error::ScheduleError;
 use crate::shard::Extended;
 use crate::tick::Tick;
-use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, here, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{QueueState, Ticket};
 use keys::Moved;
 
@@ -130,7 +130,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(tick, here(), ticket) {
+        match handle.schedule(tick, handle.here(), ticket) {
             Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }

@@ -29,7 +29,7 @@ use std::future::IntoFuture;
 use std::time::{Duration, Instant};
 
 use super::after;
-use crate::timer::{ShardHandle, Timer, here};
+use crate::timer::{ShardHandle, Timer};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -90,7 +90,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, after(handle, duration), here())
+    Sleep::new(handle, after(handle, duration))
 }
 
 /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
@@ -102,7 +102,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let handle = Timer::global().handle();
-    Sleep::new(handle, handle.time.since_start(deadline), here())
+    Sleep::new(handle, handle.time.since_start(deadline))
 }
 
 /// Limits `future` to `duration` from now.

@@ -22,7 +22,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::timer::{Nanos, ShardHandle, Timer, here, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, nanos};
 
 pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
@@ -36,7 +36,7 @@ impl Timer {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), after(handle, duration), here())
+        Sleep::new(Arc::clone(handle), after(handle, duration))
     }
 
     /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
@@ -44,7 +44,7 @@ impl Timer {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), here())
+        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
     }
 
     /// Limits `future` to `duration` from now.

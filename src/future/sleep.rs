@@ -13,7 +13,6 @@ use futures_core::FusedFuture;
 
 use super::error::SleepError;
 use super::wait::Wait;
-use crate::shard::Tag;
 use crate::timer::{Nanos, ShardHandle};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
@@ -59,8 +58,9 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos, place: Tag) -> Self {
-        Self { handle, wait: Wait::new(deadline, place) }
+    #[cfg_attr(feature = "introspect", track_caller)]
+    pub(super) fn new(handle: H, deadline: Nanos) -> Self {
+        Self { wait: Wait::new(deadline, handle.here()), handle }
     }
 
     /// Returns the deadline, or the start of the timer if it is before that. `None` if it is

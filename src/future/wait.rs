@@ -51,8 +51,8 @@ use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 /// [`Sleep`]: super::Sleep
 pub(super) struct Wait {
     deadline: Nanos,
-    /// The call that made it.
-    place: Tag,
+    /// Of the call that made it.
+    tag: Tag,
     state: State,
 }
 
@@ -83,8 +83,8 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos, place: Tag) -> Self {
-        Self { deadline, place, state: State::Idle }
+    pub(super) fn new(deadline: Nanos, tag: Tag) -> Self {
+        Self { deadline, tag, state: State::Idle }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -181,7 +181,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match handle.schedule_task(tick, handle.stamp(self.place), Task::Wake(Some(clone))) {
+        match handle.scheduler.schedule_by(self.tag, tick, || Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending

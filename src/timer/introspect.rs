@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use super::Timer;
-use super::place::{MICROSECOND, NUMBERS, PLACES};
+use super::place::{NUMBERS, PLACES};
 
 /// The pending timers that one call in the source has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct PendingPlace {
     pub overdue: usize,
     /// When the first of them is due, rounded up to a tick. `None` if none ever is.
     pub earliest: Option<Instant>,
-    /// When the oldest of them was scheduled. A reschedule changes nothing.
+    /// When the call for the oldest of them was made, to a tick. A reschedule changes nothing.
     pub oldest: Instant,
     /// For how long the first of them had been due; zero if none was due.
     pub late: Duration,
@@ -45,13 +45,12 @@ impl fmt::Display for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  pending   overdue      late s    first in s    oldest s  set at")?;
         let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
-        for PendingPlace { place, count, overdue, earliest, oldest, late } in &self.places {
+        self.places.iter().try_for_each(|PendingPlace { place, count, overdue, earliest, oldest, late }| {
             let place = place.map_or("other places".into(), Location::to_string);
             let first = earliest.map_or(f64::INFINITY, |at| seconds(self.at, at));
             let (late, oldest) = (late.as_secs_f64(), seconds(*oldest, self.at));
-            writeln!(f, "{count:>9} {overdue:>9} {late:>11.3} {first:>13.3} {oldest:>11.3}  {place}")?;
-        }
-        Ok(())
+            writeln!(f, "{count:>9} {overdue:>9} {late:>11.3} {first:>13.3} {oldest:>11.3}  {place}")
+        })
     }
 }
 
@@ -99,12 +98,12 @@ impl Timer {
         let none = |place| PendingPlace { place, count: 0, overdue: 0, earliest: None, oldest: at, late };
         for handle in &self.inner.handles[..] {
             handle.scheduler.each_pending(|(tick, [tag])| {
-                let (number, due) = (tag % NUMBERS, time.start_of(tick));
-                let place = found.entry(number).or_insert_with(|| none(PLACES[number as usize].load()));
+                let (number, due) = (tag as usize % NUMBERS, time.start_of(tick));
+                let place = found.entry(number).or_insert_with(|| none(PLACES[number].get().copied()));
                 place.count += 1;
                 place.overdue += usize::from(due <= now);
                 place.earliest = place.earliest.into_iter().chain(time.instant(due)).min();
-                place.oldest = place.oldest.min(time.instant_shown(tag / NUMBERS * MICROSECOND));
+                place.oldest = place.oldest.min(time.instant_shown(time.start_of(tag >> NUMBERS.ilog2())));
                 place.late = place.late.max(Duration::from_nanos(now.saturating_sub(due)));
             });
         }

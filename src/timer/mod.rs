@@ -43,7 +43,7 @@ mod executor;
 mod global;
 pub(crate) mod inline;
 #[cfg(feature = "introspect")]
-mod introspect;
+pub(crate) mod introspect;
 mod key;
 mod pace;
 mod place;
@@ -67,8 +67,6 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
-#[cfg(feature = "introspect")]
-pub use introspect::{Pending, PendingPlace};
 pub use key::{CancelGuard, TimerKey};
 pub use placement::Placement;
 pub use recurring::Occurrence;
@@ -78,7 +76,6 @@ pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 
 pub(crate) use inline::{Kind, Occasion, Run};
-pub(crate) use place::here;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
@@ -289,10 +286,10 @@ impl Timer {
         let (callback, tick) = handle.beside(callback, || tick(handle));
         let has_not_run = "a callback that was refused has not run";
         let key = if const { fits::<Option<F>>() } {
-            let scheduled = handle.schedule(tick, here(), Some(callback));
+            let scheduled = handle.schedule(tick, handle.here(), Some(callback));
             scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = handle.schedule(tick, here(), Some(Box::new(callback)));
+            let scheduled = handle.schedule(tick, handle.here(), Some(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::inline::{Kind, Occasion, Run};
 use super::schedule::{Every, Schedule};
 use super::time::{Nanos, Time};
-use super::{Timer, TimerKey, here};
+use super::{Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::tick::Tick;
 use crate::unwind::DropQuietly;
@@ -155,7 +155,7 @@ impl Timer {
         };
         let (schedule, has_ended) = (DropQuietly::new(schedule), false);
         let recurring = Recurring { schedule, previous: first, armed_for: tick, callback, call, has_ended };
-        let key = handle.schedule(tick, here(), Box::new(recurring)).map_err(|refused| {
+        let key = handle.schedule(tick, handle.here(), Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
                 let Recurring { schedule, callback, .. } = *recurring;
                 handle.discard(schedule.into_inner());

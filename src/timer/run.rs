@@ -153,11 +153,7 @@ impl ShardHandle {
     /// counted and reported, and the result is `None`.
     #[inline]
     pub(crate) fn run_for_caller<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
-        match catch_unwind(AssertUnwindSafe(code)) {
-            Ok(result) => Some(result),
-            Err(panic) if thread::panicking() => self.end_panic(None, panic),
-            Err(panic) => resume_unwind(panic),
-        }
+        if thread::panicking() { self.guard(None, code) } else { Some(code()) }
     }
 
     /// Runs the caller's code with `value`, which is the caller's too. If the code panics, `value`

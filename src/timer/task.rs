@@ -30,15 +30,9 @@ impl ShardHandle {
     /// refused, the error returns it.
     #[inline]
     pub(crate) fn schedule<R: Run>(&self, tick: Tick, tag: Tag, content: R) -> Result<Key, ScheduleError<R>> {
-        self.schedule_task(tick, self.stamp(tag), Task::Callback(Inline::hold(content)))
+        self.scheduler
+            .schedule_by(tag, tick, || Task::Callback(Inline::hold(content)))
             .map_err(|refused| refused.map(Task::into_content))
-    }
-
-    /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
-    /// types of callbacks it has.
-    #[inline(never)]
-    pub(crate) fn schedule_task(&self, tick: Tick, tag: Tag, task: Task) -> Result<Key, ScheduleError<Task>> {
-        self.scheduler.schedule_as(tag, tick, task)
     }
 }
 

@@ -150,18 +150,20 @@ fn select_drops_the_longer_sleep() {
 #[test]
 fn a_sleep_keeps_its_deadline_across_selects() {
     current_thread().block_on(async {
-        let (timer, begin) = (threads(1), Instant::now());
-        let (mut idle, mut turns) = (timer.sleep(ms(40)), 0);
+        let timer = threads(1);
+        let (mut idle, mut turns, mut due) = (timer.sleep(HOUR), 0, None);
         loop {
             tokio::select! {
                 ended = &mut idle => break ended.expect("the timer is open"),
                 _ = timer.sleep(ms(1)) => turns += 1,
             }
             if turns == 3 {
-                idle.reset(begin + ms(80));
+                idle.reset(Instant::now() + 2 * HOUR);
+            } else if turns == 4 {
+                idle.reset(*due.insert(Instant::now() + ms(80)));
             }
         }
-        assert!(begin.elapsed() >= ms(80) && turns > 3, "{turns} turns");
+        assert!(due.is_some_and(|due| due <= Instant::now()) && turns > 3, "{turns} turns");
         assert_eq!((timer.stats().pending, timer.shutdown().len()), (0, 0));
     });
 }

@@ -165,13 +165,15 @@ fn a_recurring_timer_that_cannot_keep_up_starves_no_other() {
         };
         let key = timer.schedule_with(Every::new(ms(1)).missed(missed), slow).expect("the timer is open");
         let (sender, receiver) = mpsc::channel();
-        for _ in 0..5 {
+        // All at once. In a burst, a timer waits for all that the recurring one has missed before it;
+        // set in turn, each would wait several times as long as the one before.
+        for delay in (5..=25).step_by(5) {
             let sender = sender.clone();
             timer
-                .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
+                .schedule_after(ms(delay), move || sender.send(()).expect("the test waits"))
                 .expect("the timer is open");
-            hear(&receiver);
         }
+        (0..5).for_each(|_| hear(&receiver));
         stop.store(true, Ordering::SeqCst);
         assert!(timer.cancel(key));
         is_balanced(&timer);

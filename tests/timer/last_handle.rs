@@ -86,6 +86,8 @@ fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
 fn nothing_runs_after_the_callback_that_drops_the_last_handle() {
     for (timer, clock) in both() {
         let (last, count) = (Arc::new(Mutex::new(None::<Timer>)), Count::default());
+        // A callback that runs before the handle is there waits for it.
+        let mut handle = last.lock().expect("no panic");
         let deadline = timer.now() + ms(20);
         for _ in 0..3 {
             let (last, count) = (Arc::clone(&last), count.clone());
@@ -95,7 +97,8 @@ fn nothing_runs_after_the_callback_that_drops_the_last_handle() {
             };
             timer.schedule_at(deadline, callback).expect("the timer is open");
         }
-        *last.lock().expect("no panic") = Some(timer);
+        *handle = Some(timer);
+        drop(handle);
         pass(&clock, ms(30));
         until("the callbacks are dropped", || Arc::strong_count(&last) == 1);
         assert_eq!(count.get(), 1);

@@ -7,24 +7,24 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use signal_hook_mio::v1_0::Signals;
 
-use crate::mail::{Mailbox, Message};
-use crate::session::Session;
+use crate::mail::Mailbox;
+use crate::session::{Session, SessionId};
 use crate::shared::Shared;
 use crate::stats::Figure;
 
-/// If there was no descriptor for a connection, or no room for a message, the acceptor tries again after this.
+/// If there was no descriptor for a connection, the acceptor tries again after this.
 const SOON: Duration = Duration::from_millis(1);
 
 /// Accepts until a signal comes, or a worker fails. Then nothing listens any more.
 pub(crate) fn serve(
-    (mut poll, mut mailbox): (Poll, Mailbox),
+    (mut poll, mailbox): (Poll, Mailbox),
     mut listener: TcpListener,
     mut signals: Signals,
     shared: &Shared,
 ) -> io::Result<()> {
     poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
     poll.registry().register(&mut signals, Token(1), Interest::READABLE)?;
-    let (mut events, mut timeout, mut turn, mut ended) = (Events::with_capacity(8), None, 0, Ok(()));
+    let (mut events, mut timeout, mut last, mut ended) = (Events::with_capacity(8), None, 0, Ok(()));
     while !shared.is_draining() {
         ended = match poll.poll(&mut events, timeout) {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
@@ -34,22 +34,23 @@ pub(crate) fn serve(
             shared.drain();
             mailbox.wake_all();
         }
-        let is_short = accept(&listener, shared, &mut mailbox, &mut turn);
-        let is_full = mailbox.post();
-        timeout = Some(SOON).filter(|_| is_short || is_full);
+        timeout = accept(&listener, shared, &mailbox, &mut last).then_some(SOON);
     }
     ended
 }
 
-/// Accepts all connections that wait. `turn` counts them. True if the system has no descriptor for
+/// Accepts all connections that wait. `last` is the number of the last one. True if the system has no descriptor for
 /// another: the poller will not report it again.
-fn accept(listener: &TcpListener, shared: &Shared, mailbox: &mut Mailbox, turn: &mut usize) -> bool {
+fn accept(listener: &TcpListener, shared: &Shared, mailbox: &Mailbox, last: &mut u64) -> bool {
     loop {
         match listener.accept().map_err(|error| error.kind()) {
             Ok((stream, _)) if shared.admit() => {
-                let session = Session { stream: Some(stream), ..Session::default() };
-                mailbox.send(*turn % shared.threads(), Message::Client(Box::new(session)));
-                *turn += 1;
+                *last += 1;
+                let id = SessionId { number: *last, ..SessionId::default() };
+                let session = Session { stream: Some(stream), id, ..Session::default() };
+                let thread = *last as usize % shared.threads();
+                shared.arrivals(thread).push_back(Box::new(session));
+                mailbox.wake(thread);
             }
             Ok((mut stream, _)) => {
                 // The first worker does not count these, so the acceptor does.

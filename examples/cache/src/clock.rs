@@ -60,11 +60,6 @@ impl Deadline {
         Self(NonZeroI64::new(wall.max(1)).unwrap_or(NonZeroI64::MAX))
     }
 
-    /// Stays where it is when the wall clock is set.
-    fn at_tick(tick: i64) -> Self {
-        Self(NonZeroI64::new(-tick.max(1)).unwrap_or(NonZeroI64::MAX))
-    }
-
     pub(crate) fn is_date(self) -> bool {
         self.0.get() > 0
     }
@@ -102,7 +97,8 @@ impl Time {
     /// The deadline that is this many milliseconds from now. `None` if it is beyond all dates.
     pub(crate) fn after(&self, milliseconds: i64) -> Option<Deadline> {
         let _is_a_date = self.wall().checked_add(milliseconds)?;
-        Some(Deadline::at_tick(self.tick.saturating_add(milliseconds)))
+        let tick = self.tick.saturating_add(milliseconds);
+        Some(Deadline(NonZeroI64::new(-tick.max(1)).unwrap_or(NonZeroI64::MAX)))
     }
 
     /// A deadline as a time of the wall clock, as it stands now.
@@ -135,7 +131,7 @@ pub(crate) fn wall_clock() -> Duration {
 }
 
 #[cfg(any(test, fuzzing))]
-mod check;
+mod support;
 
 #[cfg(test)]
 mod tests {

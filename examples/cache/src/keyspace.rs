@@ -7,10 +7,10 @@
 //! Each key with a deadline has a timer in the thread's shard. When the timer fires, or a look-up finds
 //! the key after its deadline, the key goes, with its memory and its event.
 
-#[cfg(any(test, fuzzing))]
-mod check;
 mod entry;
 mod expiry;
+#[cfg(any(test, fuzzing))]
+mod support;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ const PLACE: &str = "an entry stays where it was found";
 
 pub(crate) struct Keyspace {
     tables: Vec<Table>,
-    timers: Scheduler<Due>,
+    pub(crate) timers: Scheduler<Due>,
     pub(crate) time: Time,
     pub(crate) events: Events,
     stats: Arc<Stats>,
@@ -113,6 +113,8 @@ pub(crate) struct Keyspace {
     /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
     /// do not come faster than flushed ones go.
     inserted: usize,
+    /// A key whose value is to be taken over from a client's buffer: where it begins, from the end, and its length.
+    pub(crate) great: Option<(Place, usize, usize)>,
     /// The versions of keys that are watched, whether they are there or not. A change takes a key's away.
     versions: HashMap<Hash, u64>,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
@@ -121,9 +123,9 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
-        let (events, discarded, versions) = Default::default();
+        let (events, discarded, versions, great) = Default::default();
         let tables = (0..TABLES).map(|_| Table::new()).collect();
-        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, recheck: TABLES }
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, great, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -154,12 +156,20 @@ impl Keyspace {
     /// The version of a key that is watched: another one, if it has changed since.
     pub(crate) fn version(&mut self, hash: Hash) -> u64 {
         let found = self.find_by(hash, |entry| entry.hash == hash);
-        let expired = found.filter(|&place| self.has_expired(self.get(place)));
-        expired.into_iter().for_each(|place| self.expire(place));
+        if let Some(place) = found.filter(|&place| self.has_expired(self.get(place))) {
+            self.expire(place);
+        }
         if self.versions.len() >= VERSIONS {
             self.versions.clear();
         }
         *self.versions.entry(hash).or_insert_with(|| fastrand::u64(..))
+    }
+
+    /// A key has changed: those who watch it find another version. Nearly always no key is watched.
+    fn changed(&mut self, hash: Hash) {
+        if !self.versions.is_empty() {
+            self.versions.remove(&hash);
+        }
     }
 
     pub(crate) fn get(&self, place: Place) -> &Entry {
@@ -171,9 +181,9 @@ impl Keyspace {
         let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
         let before = entry.counts();
         change(entry, &self.timers);
-        self.versions.remove(&place.hash);
         let after = entry.counts();
         self.count(before, after);
+        self.changed(place.hash);
     }
 
     fn count(&self, before: [usize; 3], after: [usize; 3]) {
@@ -191,12 +201,17 @@ impl Keyspace {
         }
         self.events.add(Class::NEW, "new", key);
         self.inserted += 1;
-        self.versions.remove(&hash);
+        self.changed(hash);
         let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
         let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
         Place { hash, bucket: entry.bucket_index() }
+    }
+
+    /// Gives a key its great value, with the buffer in which it stands.
+    pub(crate) fn adopt(&mut self, place: Place, buffer: Vec<u8>, start: usize, len: usize) {
+        self.change(place, |entry, _| entry.adopt(buffer, start, len));
     }
 
     pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {
@@ -206,7 +221,7 @@ impl Keyspace {
             table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
         self.count(entry.counts(), [0; 3]);
-        self.versions.remove(&place.hash);
+        self.changed(place.hash);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
@@ -232,7 +247,9 @@ impl Keyspace {
             && let Some(mut table) = self.discarded.pop()
         {
             left = left.saturating_sub(1 + table.len());
-            table.drain().for_each(|entry| _ = entry.timer.and_then(|timer| self.timers.cancel(timer)));
+            for entry in table.drain() {
+                entry.timer.and_then(|timer| self.timers.cancel(timer));
+            }
         }
         while left > 0 && self.recheck < TABLES {
             left = left.saturating_sub(1 + self.tables[self.recheck].len());

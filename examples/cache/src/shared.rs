@@ -1,7 +1,8 @@
 //! The little that all threads share: numbers that one writes and the others read.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
@@ -10,6 +11,7 @@ use shardwheel::Scheduler;
 use crate::clock::Clock;
 use crate::commands::config::Settings;
 use crate::keyspace::{Due, Placement};
+use crate::session::Session;
 use crate::stats::Stats;
 
 pub(crate) struct Shared {
@@ -21,10 +23,18 @@ pub(crate) struct Shared {
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
     channels: Vec<CachePadded<AtomicUsize>>,
-    /// Open connections of clients, and how many there may be.
+    /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
+    /// one thread at any time. The lock is held for a push or a swap.
+    arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
+    /// Parts that are not yet done of commands that look at the clients of all threads. Meanwhile no client moves,
+    /// so these commands meet each client once.
+    ///
+    /// Ordering: Relaxed. It grows before the first part runs. It is read under the lock of the thread to which a
+    /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then
+    /// its own use of the lock came after the growth.
+    pub(crate) roll_calls: AtomicUsize,
+    /// Open connections of clients.
     clients: AtomicUsize,
-    max_clients: AtomicUsize,
-    next_id: AtomicU64,
     /// The server is to end: no more connections, and the present ones end when they are answered.
     is_draining: AtomicBool,
 }
@@ -37,10 +47,10 @@ impl Shared {
             settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
+            arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
+            roll_calls: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
-            max_clients: AtomicUsize::new(usize::MAX),
-            next_id: AtomicU64::new(1),
             is_draining: AtomicBool::new(false),
         }
     }
@@ -49,15 +59,15 @@ impl Shared {
         self.timers.len()
     }
 
-    // Ordering: Relaxed in the following functions; only the numbers matter.
-
-    pub(crate) fn limit_clients(&self, limit: usize) {
-        self.max_clients.store(limit, Ordering::Relaxed);
+    pub(crate) fn arrivals(&self, thread: usize) -> MutexGuard<'_, VecDeque<Box<Session>>> {
+        self.arrivals[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    // Ordering: Relaxed in the following functions; only the numbers matter.
 
     /// Whether there is room for one more client; if so, it counts from now on. Only the acceptor asks.
     pub(crate) fn admit(&self) -> bool {
-        let is_admitted = self.clients() < self.max_clients.load(Ordering::Relaxed);
+        let is_admitted = self.clients() < self.settings.load().max_clients;
         self.clients.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
         is_admitted
     }
@@ -69,10 +79,6 @@ impl Shared {
 
     pub(crate) fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Tells the other threads how many channels a thread's clients have subscribed to.

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use shardwheel::{Advancer, Fired};
+use shardwheel::Advancer;
 
 use crate::clock::CHECK;
 use crate::desk::Desk;
@@ -38,10 +38,8 @@ pub(crate) struct Worker {
     poll: Poll,
     events: Events,
     advancer: Advancer<Due>,
-    fired: Vec<Fired<Due>>,
     desk: Desk,
     buffer: Vec<u8>,
-    patience: Duration,
     /// Whose messages come first in the next round.
     first_sender: usize,
     /// The tick at which a server that is to end does so, with or without its clients.
@@ -51,14 +49,14 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        let (fired, patience) = (Vec::new(), Duration::MAX);
-        Self { poll, events, advancer, fired, desk, buffer, patience, first_sender: 0, ends_at: None }
+        Self { poll, events, advancer, desk, buffer, first_sender: 0, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
     pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut patience = Duration::MAX;
         while !self.is_over() {
-            self.round().inspect_err(|_| {
+            patience = self.round(patience).inspect_err(|_| {
                 self.desk.shared.drain();
                 self.desk.mailbox.wake_all();
             })?;
@@ -66,35 +64,35 @@ impl Worker {
         Ok(())
     }
 
-    fn round(&mut self) -> io::Result<()> {
-        self.sleep()?;
+    /// Returns how long the next round may sleep.
+    fn round(&mut self, patience: Duration) -> io::Result<Duration> {
+        self.sleep(patience)?;
         self.desk.wake();
         // Those beyond stay due.
-        self.fired.extend(self.advancer.advance(self.desk.keyspace.time.tick()).take(FIRE_AT_ONCE));
-        self.desk.fired_all(&self.fired);
-        let mut has_more = self.fired.len() == FIRE_AT_ONCE;
-        self.fired.clear();
-        self.take_messages()?;
+        let fired = self.advancer.advance(self.desk.keyspace.time.tick()).take(FIRE_AT_ONCE);
+        let fired: Vec<_> = fired.collect();
+        self.desk.fired_all(&fired);
+        let mut has_more = fired.len() == FIRE_AT_ONCE;
+        self.take_messages();
         self.serve_sockets();
         self.drain();
         has_more |= self.desk.keyspace.step();
-        self.desk.post();
+        self.register()?;
+        let is_full = self.desk.post();
         self.write_all();
-        // Clients that move.
-        let must_wait = self.desk.post() || self.ends_at.is_some();
+        // Those that are dirty wait for leave to move.
+        let must_wait = is_full || !self.desk.dirty.is_empty() || self.ends_at.is_some();
         has_more |= !self.desk.resuming.is_empty();
-        self.patience = match (has_more, must_wait) {
+        Ok(match (has_more, must_wait) {
             (true, _) => Duration::ZERO,
             (false, true) => SOON,
             (false, false) => Duration::MAX,
-        };
-        Ok(())
+        })
     }
 
     /// Polls until a client is ready, a timer may be due, a message has come, or patience is over.
-    fn sleep(&mut self) -> io::Result<()> {
-        let Self { advancer, desk, patience, .. } = self;
-        let mut timeout = *patience;
+    fn sleep(&mut self, mut timeout: Duration) -> io::Result<()> {
+        let Self { advancer, desk, .. } = self;
         if !timeout.is_zero() {
             let next = advancer.next_expiration();
             timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
@@ -106,36 +104,37 @@ impl Worker {
                 advancer.maintain();
                 timeout = MAINTENANCE;
             }
-            if !desk.mailbox.lie_down() {
+            if !desk.mailbox.lie_down(desk.number) || !desk.shared.arrivals(desk.number).is_empty() {
                 timeout = Duration::ZERO;
             }
         }
         let result = self.poll.poll(&mut self.events, Some(timeout).filter(|&it| it < Duration::MAX));
-        desk.mailbox.get_up();
+        desk.mailbox.get_up(desk.number);
         match result {
             // A signal ended the poll: a round with nothing ready.
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(self.events.clear()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
             result => result,
         }
     }
 
-    fn take_messages(&mut self) -> io::Result<()> {
-        // The last one is the acceptor.
-        let (start, senders) = (Instant::now(), self.desk.shared.threads() + 1);
+    fn take_messages(&mut self) {
+        self.desk.welcome_all();
+        let (start, senders) = (Instant::now(), self.desk.shared.threads());
         for from in (self.first_sender..senders).chain(0..self.first_sender) {
             while let Some(message) = self.desk.mailbox.receive(from) {
                 match message {
                     Message::Work(batch) => self.desk.work(from, batch),
                     Message::Done(batch) => self.desk.done(&batch),
-                    Message::Client(session) => self.welcome(session)?,
                 }
                 if start.elapsed() > MESSAGES_TIME {
                     self.first_sender = (from + 1) % senders;
-                    return Ok(());
+                    return;
                 }
             }
         }
-        Ok(())
     }
 
     fn serve_sockets(&mut self) {

@@ -244,11 +244,18 @@ impl Store for Log {
         Ok(known.then_some(0))
     }
 
+    fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError> {
+        let Some(check_at) = self.checks.get(order_id.to_be_bytes()).map_err(engine)? else {
+            return Ok(None);
+        };
+        let key = [&check_at[..], &order_id.to_be_bytes()].concat();
+        let bytes = self.open.get(key).map_err(engine)?;
+        bytes.map(|bytes| Open::decode(&bytes)).transpose()
+    }
+
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
-        if let Some(check_at) = self.checks.get(order_id.to_be_bytes()).map_err(engine)? {
-            let key = [&check_at[..], &order_id.to_be_bytes()].concat();
-            let bytes = self.open.get(key).map_err(engine)?;
-            return bytes.map(|bytes| Open::decode(&bytes).map(|order| order.known())).transpose();
+        if let Some(order) = self.open(order_id)? {
+            return Ok(Some(order.known()));
         }
         let bytes = self.ended.get(order_id.to_be_bytes()).map_err(engine)?;
         bytes.map(|bytes| Ended::decode(&bytes).map(|ended| ended.order.known())).transpose()

@@ -4,11 +4,11 @@ mod support;
 
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::lossy;
+use support::lossy::{self, Kind};
 use support::nats::{Nats, Worker};
 use support::{Client, Directory, PROGRAM, until};
 
@@ -179,7 +179,7 @@ fn deliveries_that_are_lost_are_read_again() {
     let delivered = AtomicU64::new(0);
     let urls = lossy::start(nats.address(), move |delivery| {
         let number = delivered.fetch_add(1, Ordering::Relaxed);
-        !delivery.is_ack
+        delivery.kind == Kind::Delivered
             && (delivery.stream.starts_with("results-") && delivery.sequence == 1
                 || delivery.stream != "KV_shop" && number % 7 == 3)
     });
@@ -197,13 +197,46 @@ fn deliveries_that_are_lost_are_read_again() {
 fn a_partition_that_its_owner_cannot_read_goes_to_another_worker() {
     let directory = Directory::new("cluster-deaf");
     let nats = Nats::start(&directory, 1);
-    let urls = lossy::start(nats.address(), |delivery| delivery.stream == "shop-0" && !delivery.is_ack);
+    let urls = lossy::start(nats.address(), |delivery| {
+        delivery.stream == "shop-0" && delivery.kind == Kind::Delivered
+    });
     let args = ["--partitions", "2", "--lease", "1s"];
     let deaf = Worker::start_at("one", &urls, &args);
     until("it has the other partition", || deaf.line("partition 1 owned").is_some());
     let other = Worker::start("two", &nats, &args);
     until("another worker serves it", || other.line("partition 0 owned").is_some());
     assert!(deaf.line("partition 0 owned").is_none());
+}
+
+/// A worker learns nothing of its leases any more: neither what becomes of them nor what the bucket's leader
+/// says, as if all that it can reach of the bucket lagged for ever. Another worker takes them, both decide,
+/// and each order is decided once.
+#[test]
+fn two_that_believe_to_hold_the_same_leases_decide_once() {
+    let directory = Directory::new("cluster-stale");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let stale = Arc::<AtomicBool>::default();
+    let lags = Arc::clone(&stale);
+    let urls = lossy::start(nats.address(), move |delivery| {
+        let is_bucket = delivery.stream == "KV_shop" || delivery.stream.starts_with("$KV.shop.");
+        is_bucket && lags.load(Ordering::SeqCst)
+    });
+    let args = ["--partitions", "2", "--check-after", "3s", "--lease", "500ms", "--stock", "90"];
+    let first = Worker::start_at("one", &urls, &args);
+    until("it owns both", || first.count("partition ") == 2);
+    stale.store(true, Ordering::SeqCst);
+    let second = Worker::start("two", &nats, &args);
+    until("another one owns both", || second.count("partition ") == 2);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late", "--batch", "10"]);
+    assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
+    let audit = ["--wait", "--as-answered", "--stock", "90"];
+    let (code, found) = run(&directory, "audit", "--from", &nats, &audit);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+    let is_lost = |line: &str| line.ends_with(" lost") || line.contains("given up");
+    assert!(first.said(is_lost).is_none(), "it has not learnt that it lost them");
+    let is_refused = |line: &str| line.contains("wrong last sequence");
+    assert!(first.said(is_refused).or(second.said(is_refused)).is_some(), "one of them was refused");
 }
 
 /// The server has taken messages in, and dies before it says so: the client sends them again, and nothing
@@ -220,7 +253,7 @@ fn what_was_not_acknowledged_is_sent_again_and_decided_once() {
     let lost = Arc::<AtomicU64>::default();
     let counted = Arc::clone(&lost);
     let urls = lossy::start(nats.address(), move |delivery| {
-        let log = delivery.is_ack && delivery.stream.starts_with("shop-");
+        let log = delivery.kind == Kind::Ack && delivery.stream.starts_with("shop-");
         log && counted.fetch_add(1, Ordering::Relaxed) < 24
     });
     let (directory, urls) = (&directory, &urls);

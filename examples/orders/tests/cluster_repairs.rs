@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, stream};
+use futures_util::{FutureExt, StreamExt};
 use support::nats::{Nats, Worker};
 use support::{Answer, Client, Directory, PROGRAM, until};
 use tokio::runtime::Runtime;
@@ -238,6 +239,35 @@ fn streams_that_would_lose_messages_and_other_replicas_are_refused_at_once() {
     shop.runtime.block_on(shop.jetstream().update_stream(&limited)).expect("it is changed");
     let said = serve(&["--check-after", "1h"]);
     assert!(said.contains("shop-1 has max_age 2h, not 0ms"), "{said}");
+}
+
+/// A bucket that `nats kv add` makes allows reads from any replica, also from one that lags. Leases and the
+/// heads of snapshots are read from the leader all the same.
+#[test]
+fn a_lease_is_never_read_from_a_replica() {
+    let shop = Shop::new("repair-direct", "");
+    drop(shop.started("zero", &[]));
+    let direct = stream::Config { allow_direct: true, ..shop.stream("KV_shop").cached_info().config.clone() };
+    shop.runtime.block_on(shop.jetstream().update_stream(&direct)).expect("it is changed");
+    let client = shop.runtime.block_on(async_nats::connect(shop.nats.urls())).expect("a connection");
+    let subscribed = async {
+        let reads = client.subscribe("$JS.API.DIRECT.GET.>").await.expect("a subscription");
+        client.flush().await.expect("the server has it");
+        reads
+    };
+    let mut reads = shop.runtime.block_on(subscribed);
+    let first = shop.started("one", &["--snapshot-every", "20"]);
+    shop.order(0, 1..=30);
+    shop.answered(0, 30, "placed");
+    first.signal("-STOP");
+    let second = shop.started("two", &[]);
+    first.signal("-CONT");
+    until("it asks who has them", || first.said(|line| line.ends_with(" lost")).is_some());
+    shop.expect_all_is_well(&second);
+    let settings = |subject: &str| subject.ends_with(".settings");
+    while let Some(Some(read)) = reads.next().now_or_never() {
+        assert!(settings(&read.subject), "{} is asked of any replica", read.subject);
+    }
 }
 
 fn log_config(shop: &Shop, partition: usize) -> stream::Config {

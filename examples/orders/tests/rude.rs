@@ -49,7 +49,7 @@ fn main() {
         kinds[2].1
     );
     let directory = Directory::new("rude-crowd");
-    let places = places.to_string();
+    let places = places.min((files - OTHER_FILES) as u64).to_string();
     let args = ["--check-after", "1h", "--stock", "1000000000", "--max-connections", &places];
     let server = Server::start(directory.path(), &args);
     let crowd = kinds.into_iter().flat_map(|(kind, number)| (0..number).map(move |_| Rude::new(kind)));

@@ -11,6 +11,8 @@
 //! summary's bit first and takes the word second. So if a word has free nodes and its summary bit
 //! is clear, a thread is between its two steps at that word.
 
+use std::iter;
+
 use crate::config::LIMITS;
 use crate::fallible;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -80,23 +82,9 @@ impl FreeBits {
         self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
     }
 
-    /// Takes all free nodes of the first word, from word `from` on, that has any. Returns the
-    /// word's index and its bits.
-    pub(crate) fn take_word(&self, from: usize) -> Option<(usize, u64)> {
-        let first = from / WORD_NODES;
-        (first..self.summary.len()).find_map(|at| {
-            // Ordering: Relaxed, a hint; the nodes are taken by read-modify-writes.
-            let mut words = self.summary[at].load(Ordering::Relaxed);
-            if at == first {
-                words &= u64::MAX << (from % WORD_NODES);
-            }
-            std::iter::from_fn(|| {
-                let word = (words != 0).then(|| at * WORD_NODES + words.trailing_zeros() as usize)?;
-                words &= words - 1;
-                Some(word)
-            })
-            .find_map(|word| self.take(word).map(|bits| (word, bits)))
-        })
+    /// Takes all free nodes of the first word that has any. Returns the word's index and its bits.
+    pub(crate) fn take_word(&self) -> Option<(usize, u64)> {
+        marked(&self.summary).find_map(|word| Some((word, self.take(word)?)))
     }
 
     /// Takes the free nodes of a word; `None` if it has none.
@@ -137,6 +125,19 @@ impl FreeBits {
     }
 }
 
+/// The numbers of the bits that are set, the lowest first.
+pub(crate) fn marked(words: &[AtomicU64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(at, word)| {
+        // Ordering: Relaxed, a hint; what a bit promises is taken by read-modify-writes.
+        let mut bits = word.load(Ordering::Relaxed);
+        iter::from_fn(move || {
+            let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+            Some(at * WORD_NODES + bit)
+        })
+    })
+}
+
 /// A mask of the lowest `n` bits; all 64 bits for a larger `n`.
 fn lowest(n: usize) -> u64 {
     if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }
@@ -150,32 +151,32 @@ mod tests {
     fn words_are_taken_in_memory_order_and_come_back() {
         let free = FreeBits::new(256, 1).expect("there is memory");
         assert_eq!(free.capacity(), 255);
-        assert_eq!(free.take_word(0), Some((0, u64::MAX - 1)));
-        assert_eq!(free.take_word(0), Some((1, u64::MAX)));
-        assert_eq!(free.take_word(3), Some((3, u64::MAX)));
-        assert_eq!(free.take_word(3), None);
+        let words = [u64::MAX - 1, u64::MAX, u64::MAX, u64::MAX].into_iter().enumerate();
+        words.for_each(|word| assert_eq!(free.take_word(), Some(word)));
+        assert_eq!(free.take_word(), None);
+        free.give(2, 1);
         free.give(1, 0b101);
-        assert_eq!(free.take_word(0), Some((1, 0b101)));
-        assert_eq!(free.count(), 64);
+        assert_eq!(free.take_word(), Some((1, 0b101)));
+        assert_eq!(free.count(), 1);
     }
 
     #[test]
     fn all_or_nothing() {
         let free = FreeBits::new(128, 0).expect("there is memory");
-        let (word, bits) = free.take_word(0).unwrap();
+        let (word, bits) = free.take_word().unwrap();
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
         free.give(word, bits);
         assert!(free.are_all_free() && free.take_all());
-        assert_eq!(free.take_word(0), None);
+        assert_eq!(free.take_word(), None);
     }
 
     #[test]
     fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
         let free = FreeBits::new(192, 0).expect("there is memory");
-        (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
+        (0..3).for_each(|word| assert_eq!(free.take_word(), Some((word, !0))));
         // The summary has a bit for each of the three words; only one of them has nodes.
         [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
-        assert_eq!((free.take_word(0), free.take_word(0)), (Some((2, 6)), None));
+        assert_eq!((free.take_word(), free.take_word()), (Some((2, 6)), None));
     }
 }

@@ -12,9 +12,14 @@
 use std::mem::MaybeUninit;
 
 use super::state::{Status, Word};
-use super::tag::TagCell;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
+
+/// What a `Timer` notes of a timer for the feature `introspect`: a number that means nothing to the
+/// shard. Without the feature it takes no memory and no instruction.
+pub(crate) type Tag = [u64; TAGS];
+
+const TAGS: usize = cfg!(feature = "introspect") as usize;
 
 /// A node: 20 bytes and the payload, and 8 bytes for the tag if there is one. All zeroes is a valid,
 /// free node.
@@ -26,7 +31,7 @@ pub(crate) struct Node<T> {
     /// a timer anew, by the advancer.
     pub(super) base: AtomicU64,
     /// Constant while the timer is pending. Written by the owner of a free or held node.
-    tag: TagCell,
+    tag: [AtomicU64; TAGS],
     next: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
 }
@@ -66,7 +71,7 @@ impl<T> Node<T> {
         Self {
             word: AtomicU64::new(0),
             base: AtomicU64::new(0),
-            tag: TagCell::default(),
+            tag: Default::default(),
             next: AtomicU32::new(super::NIL),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -85,10 +90,17 @@ impl<T> Node<T> {
         &self.next
     }
 
+    /// Notes the tag of the timer that the caller is about to put into the node, which it owns.
+    pub(crate) fn set_tag(&self, tag: Tag) {
+        // Ordering: Release, pairs with the Acquire in `tag`: a thread that reads this tag finds the
+        // word of the node's former timer replaced.
+        self.tag.iter().zip(tag).for_each(|(cell, tag)| cell.store(tag, Ordering::Release));
+    }
+
     /// The tag of the timer that is pending, or about to be.
-    #[inline(always)]
-    pub(crate) fn tag(&self) -> &TagCell {
-        &self.tag
+    pub(crate) fn tag(&self) -> Tag {
+        // Ordering: Acquire, pairs with `set_tag`.
+        self.tag.each_ref().map(|cell| cell.load(Ordering::Acquire))
     }
 
     /// The word. What the thread that stored it had done before is visible.

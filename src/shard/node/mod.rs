@@ -14,11 +14,9 @@
 mod cell;
 mod recurring;
 pub(crate) mod state;
-mod tag;
 
-pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Vacant};
+pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Tag, Vacant};
 pub(crate) use recurring::Stopped;
-pub(crate) use tag::Tag;
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{Ordering, fence};
@@ -163,12 +161,12 @@ impl<T> Node<T> {
 
     /// Returns the deadline and the tag of the timer that is pending here, if there is one.
     ///
-    /// Both belong to one timer: the tag is read after the word. A later owner of the node writes its tag after the word has left
-    /// `Pending` for good, so a thread that has read that tag finds the word changed, and
-    /// [`deadline_of`](Self::deadline_of) fails.
+    /// Both belong to one timer: the tag is read after the word. A later owner of the node writes its
+    /// tag after the word has left `Pending` for good, so a thread that has read that tag finds the
+    /// word changed, and [`deadline_of`](Self::deadline_of) fails.
     #[cfg(feature = "introspect")]
     pub(crate) fn look(&self, era: u32) -> Option<(Tick, Tag)> {
-        let ((_, word), tag) = (self.pending()?, self.tag().get());
+        let ((_, word), tag) = (self.pending()?, self.tag());
         Some((self.deadline_of(era, join(era, word.version()))?, tag))
     }
 

@@ -44,18 +44,18 @@ impl<T> Scheduler<T> {
         lane: &Lane,
         owned: OwnedNode<'_, T>,
         deadline: Tick,
-        payload: T,
+        make: impl FnOnce() -> T,
     ) -> (Key, bool) {
         let shared = &*self.shared;
         let (id, era) = (owned.id(), owned.era());
         let (version, must_wake) = match owned.linked_for() {
             None => {
-                let (version, node) = owned.into_vacant().arm_free(payload);
+                let (version, node) = owned.into_vacant().arm_free(make());
                 (version, shared.insert(id, node, deadline))
             }
             Some(linked_for) => {
                 lane.tally.reused.add(1);
-                let version = owned.into_vacant().arm_held(deadline, payload);
+                let version = owned.into_vacant().arm_held(deadline, make());
                 (version, shared.note_in_place(linked_for, deadline))
             }
         };

@@ -81,30 +81,34 @@ impl<T> Scheduler<T> {
     /// an overflow wheel), and for the thread's lane, usually at its first call.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
-        self.schedule_as(Tag::default(), deadline, payload)
+        self.schedule_by(Tag::default(), deadline, || payload)
     }
 
-    /// As [`schedule`](Self::schedule), for a timer with a tag.
+    /// As [`schedule`](Self::schedule), for a timer with a tag. `make` builds the payload in its node.
+    /// It runs no user code, because the lane is in use.
     #[inline]
-    pub(crate) fn schedule_as(&self, tag: Tag, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
+    pub(crate) fn schedule_by<F>(&self, tag: Tag, due: Tick, make: F) -> Result<Key, ScheduleError<T>>
+    where
+        F: FnOnce() -> T,
+    {
         let shared = &*self.shared;
         let mut entered = shared.lanes.enter();
         let (lane, local) = entered.parts();
         if shared.clock.is_closed() {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, make()));
         }
         if let Err(kind) = shared.bound.reserve() {
-            return Err(ScheduleError::new(kind, payload));
+            return Err(ScheduleError::new(kind, make()));
         }
-        let acquired = match self.acquire(&local.participant, &mut local.nodes, deadline) {
+        let acquired = match self.acquire(&local.participant, &mut local.nodes, due) {
             Ok(acquired) => acquired,
             Err(kind) => {
                 shared.bound.release();
-                return Err(ScheduleError::new(kind, payload));
+                return Err(ScheduleError::new(kind, make()));
             }
         };
-        acquired.vacant().node().tag().set(tag);
-        let accepted = self.accept(lane, local, acquired, deadline, payload);
+        acquired.vacant().node().set_tag(tag);
+        let accepted = self.accept(lane, local, acquired, due, make);
         self.return_spare_nodes(lane, local);
         let (key, must_wake) = accepted?;
         if must_wake {
@@ -334,12 +338,12 @@ impl<T> Scheduler<T> {
         local: &mut Local,
         acquired: OwnedNode<'_, T>,
         deadline: Tick,
-        payload: T,
+        make: impl FnOnce() -> T,
     ) -> Result<(Key, bool), ScheduleError<T>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         let scheduled = lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, acquired, deadline, payload);
+        let (key, must_wake) = self.arm_and_insert(lane, acquired, deadline, make);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {

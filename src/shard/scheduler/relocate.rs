@@ -71,8 +71,8 @@ impl<T> Scheduler<T> {
             self.return_spare_nodes(lane, local);
             return None;
         };
-        acquired.vacant().node().tag().set(node.tag().get());
-        let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, payload);
+        acquired.vacant().node().set_tag(node.tag());
+        let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         vacant.cancelled();

@@ -1,8 +1,10 @@
 //! Commands about the connection and the server.
 
+use std::sync::atomic::Ordering;
+
 use constant_time_eq::constant_time_eq;
 
-use super::table::{COMMANDS, unknown_subcommand};
+use super::table::COMMANDS;
 use super::*;
 use crate::clock::wall_clock;
 use crate::session::{Ending, Session};
@@ -39,7 +41,8 @@ pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     if session.queued.is_some() {
         return Err("MULTI calls can not be nested".into());
     }
-    (session.queued, session.is_refused) = (Some(Box::default()), false);
+    session.queued = Some(Box::default());
+    session.is_refused = false;
     Ok(reply.ok())
 }
 
@@ -49,15 +52,13 @@ pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
 
 /// There is one database. A client that would have gone on in another one goes.
 pub(super) fn select(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let database = integer(request.arg(1)).map(i32::try_from);
-    if database != Ok(Ok(0)) {
-        desk.sessions[request.client].ending = Ending::WhenAnswered;
+    if request.arg(1) == b"0" {
+        return Ok(reply.ok());
     }
-    match database? {
-        Ok(0) => Ok(reply.ok()),
-        Ok(_) => Err("DB index is out of range".into()),
-        Err(_) => Err("value is out of range, value must between -2147483648 and 2147483647".into()),
-    }
+    desk.sessions[request.client].ending = Ending::WhenAnswered;
+    let too_large = "value is out of range, value must between -2147483648 and 2147483647";
+    let _database = i32::try_from(integer(request.arg(1))?).map_err(|_| too_large)?;
+    Err("DB index is out of range".into())
 }
 
 pub(super) fn auth(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -103,7 +104,8 @@ pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     if !session.is_authenticated {
         return Err(Failure("NOAUTH", HELLO_FIRST.into()));
     }
-    (session.is_resp3, reply.is_resp3) = (is_resp3, is_resp3);
+    session.is_resp3 = is_resp3;
+    reply.is_resp3 = is_resp3;
     reply.map(7);
     ["server", "redis", "version", REDIS_VERSION, "proto"].iter().for_each(|text| reply.bulk(text));
     reply.integer(2 + i64::from(is_resp3));
@@ -181,12 +183,21 @@ fn address(session: &Session) -> String {
     address.map_or(String::new(), |it| it.to_string())
 }
 
+/// The threads of a command that looks at all clients, each of which answers the roll call.
+pub(super) fn call_roll(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    // Ordering: see `roll_calls`.
+    desk.shared.roll_calls.fetch_add(desk.shared.threads(), Ordering::Relaxed);
+    everywhere(desk, request)
+}
+
 pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.answer_roll_call();
     Ok(reply.bulk(desk.sessions.iter().map(|(_, session)| line(desk, session)).collect::<String>()))
 }
 
 /// CLIENT KILL, with an address, or with filters that a client has to pass.
 pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.answer_roll_call();
     let (is_short, mut killed, args) = (request.len() == 3, 0, request.len());
     let is_known = |at| ["addr", "id", "skipme"].iter().any(|it| request.is(at, it));
     if !is_short && (args % 2 == 1 || !(2..args).step_by(2).all(is_known)) {
@@ -235,13 +246,7 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn command(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    if request.len() == 2 && request.is(1, "help") {
-        return help(desk, request, reply);
-    }
-    if request.len() > 1 {
-        return Err(unknown_subcommand(request));
-    }
+pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
     reply.array(all.len());
     Ok(all.iter().for_each(|command| describe(command, reply)))

@@ -97,15 +97,15 @@ impl Settings {
         if request.len() % 2 == 1 {
             return Err(SYNTAX.into());
         }
-        let (mut changed, known, mut seen) = (self.clone(), self.values(), [false; 11]);
+        let (mut changed, known) = (self.clone(), self.values());
         for at in (2..request.len()).step_by(2) {
             let name = quoted(request.arg(at));
             let Some(value) = known.iter().position(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };
-            let (is_second, twice) = (std::mem::replace(&mut seen[value], true), "duplicate parameter");
-            let done =
-                if is_second { Err(twice.into()) } else { changed.set(known[value].0, request.arg(at + 1)) };
+            let is_second = (2..at).step_by(2).any(|it| request.is(it, known[value].0));
+            let twice = Err("duplicate parameter".into());
+            let done = if is_second { twice } else { changed.set(known[value].0, request.arg(at + 1)) };
             done.map_err(|Failure(_, why)| {
                 format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
             })?;
@@ -164,10 +164,11 @@ pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>)
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
     let asked: Vec<_> = desk.settings.values().into_iter().filter(|(name, _)| is_asked(name)).collect();
     reply.map(asked.len());
-    Ok(for (name, value) in asked {
+    for (name, value) in asked {
         reply.bulk(name);
         reply.bulk(value);
-    })
+    }
+    Ok(())
 }
 
 /// Changes the shared settings. Clients of other threads may do so at the same time.

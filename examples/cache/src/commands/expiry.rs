@@ -1,6 +1,6 @@
 //! Commands on deadlines.
 
-use super::options::{Unit, Words, conditions, invalid_expiry};
+use super::options::{Words, conditions, invalid_expiry, unit};
 use super::*;
 use crate::clock::Deadline;
 
@@ -16,11 +16,11 @@ fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
 }
 
 pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (key, unit) = (request.arg(1), Unit::of(name(request)));
+    let (key, (unit, is_date)) = (request.arg(1), unit(name(request)));
     let conditions = conditions(request)?;
     let now = keys.time.wall();
-    let base = if unit.is_date { 0 } else { now };
-    let after = integer(request.arg(2))?.checked_mul(unit.milliseconds);
+    let base = if is_date { 0 } else { now };
+    let after = integer(request.arg(2))?.checked_mul(unit);
     let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(name(request)))?;
     let allowed = keys.find(request.hash, key).filter(|&place| {
         let old = keys.get(place).expires.map(|old| keys.time.wall_of(old));
@@ -29,7 +29,7 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     if let Some(place) = allowed.filter(|_| new <= now) {
         delete(keys, request, place);
     } else if let Some(place) = allowed {
-        let relative = keys.time.after(new - base).filter(|_| !unit.is_date);
+        let relative = keys.time.after(new - base).filter(|_| !is_date);
         keys.set_deadline(place, relative.unwrap_or_else(|| Deadline::at(new)));
         keys.events.add(Class::GENERIC, "expire", key);
     }
@@ -38,15 +38,15 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
 
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME. -2 means no key, -1 a key without a deadline.
 pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let unit = Unit::of(name(request));
+    let (unit, is_date) = unit(name(request));
     let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
-    let base = if unit.is_date { 0 } else { keys.time.wall() };
+    let base = if is_date { 0 } else { keys.time.wall() };
     Ok(reply.integer(match expires {
         None => -2,
         Some(None) => -1,
         Some(Some(deadline)) => {
             let left = keys.time.wall_of(deadline).saturating_sub(base).max(0);
-            left.saturating_add(unit.milliseconds / 2) / unit.milliseconds
+            left.saturating_add(unit / 2) / unit
         }
     }))
 }

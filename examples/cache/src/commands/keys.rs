@@ -4,7 +4,6 @@ use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
 use crate::protocol::parse_i64;
-use crate::session::Ending;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -12,10 +11,8 @@ const TABLES_PER_KEY: usize = 16;
 const LEAST_TABLES: usize = 4 * 1024;
 /// The longest string that Redis embeds into its object.
 const MAX_EMBEDDED: usize = 44;
+const APART: &str = "Keys in request don't hash to the same slot";
 const SCAN_COUNT: usize = 10;
-const NO_FREQUENCY: &str = "An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
-                            that when switching between policies at runtime LRU and LFU data will take some \
-                            time to adjust.";
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
@@ -32,9 +29,6 @@ pub(super) fn inspect(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Re
     let (entry, what) = (keys.get(place), name(request));
     Ok(match entry.value() {
         _ if what == "memory|usage" => reply.integer(entry.counts()[2] as i64),
-        _ if what == "object|refcount" => reply.integer(1),
-        _ if what == "object|idletime" => return Err("idle time not tracked".into()),
-        _ if what == "object|freq" => return Err(NO_FREQUENCY.into()),
         value if parse_i64(value).is_some() => reply.bulk("int"),
         value => reply.bulk(if value.len() > MAX_EMBEDDED { "raw" } else { "embstr" }),
     })
@@ -48,17 +42,10 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
 /// The thread of all keys.
 pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     let step = if name(request) == "msetnx" { 2 } else { 1 };
-    if !(request.len() - 1).is_multiple_of(step) {
-        return Err(wrong_arity(name(request)));
-    }
     let keys = request.from(1).step_by(step);
     let mut threads: Vec<_> = keys.map(|key| desk.shared.placement.of(key).1).collect();
     threads.dedup();
-    if threads.len() > 1 { Err(apart()) } else { Ok(threads) }
-}
-
-fn apart() -> Failure {
-    Failure("CROSSSLOT", "Keys in request don't hash to the same slot".into())
+    if threads.len() > 1 { Err(Failure("CROSSSLOT", APART.into())) } else { Ok(threads) }
 }
 
 /// RENAME and RENAMENX. The deadline goes with the value.
@@ -75,7 +62,9 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
             keys.remove(place);
         }
         let place = keys.set_value(to.0, to.1, entry.value(), None);
-        entry.expires.into_iter().for_each(|deadline| keys.set_deadline(place, deadline));
+        if let Some(deadline) = entry.expires {
+            keys.set_deadline(place, deadline);
+        }
         keys.events.add(Class::GENERIC, "rename_from", from.1);
         keys.events.add(Class::GENERIC, "rename_to", to.1);
     }
@@ -91,12 +80,11 @@ pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     }
     let thread = threads?[0];
     if thread != desk.number && !session.watched.is_empty() {
-        return Err(apart());
+        return Err(Failure("CROSSSLOT", APART.into()));
     }
     if thread != desk.number {
-        // The request is read again there.
-        session.skips_next = session.replies.is_muted;
-        return Ok(session.ending = Ending::MovesTo(thread));
+        desk.move_to(request.client, thread);
+        return Ok(());
     }
     for key in request.from(1) {
         let hash = desk.shared.placement.of(key).0;

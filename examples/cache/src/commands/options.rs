@@ -6,22 +6,10 @@ use super::*;
 use crate::clock::Deadline;
 use crate::protocol::{NOT_AN_INTEGER, parse_i64};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
-    pub(super) milliseconds: i64,
-    /// A time of the wall clock, not a time from now.
-    pub(super) is_date: bool,
-}
-
-impl Unit {
-    fn new(is_fine: bool, is_date: bool) -> Self {
-        Self { milliseconds: if is_fine { 1 } else { 1_000 }, is_date }
-    }
-
-    /// The unit of a command, which its name says: PEXPIRE, PEXPIRETIME.
-    pub(super) fn of(name: &str) -> Self {
-        Self::new(name.starts_with('p'), name.ends_with("at") || name.ends_with("time"))
-    }
+/// The unit of a command, which its name says, in milliseconds, and whether it counts from 1970 and not from now:
+/// PEXPIRE, PEXPIRETIME.
+pub(super) fn unit(name: &str) -> (i64, bool) {
+    (if name.starts_with('p') { 1 } else { 1_000 }, name.ends_with("at") || name.ends_with("time"))
 }
 
 pub(super) fn integer(arg: &[u8]) -> Result<i64, Failure> {
@@ -94,9 +82,11 @@ impl<'a> Options<'a> {
         if !self.has(TIMED) {
             return Ok(None);
         }
-        let unit = Unit::new(self.has(Words::PX | Words::PXAT), self.has(Words::EXAT | Words::PXAT));
-        let milliseconds = integer(self.time)?.checked_mul(unit.milliseconds).filter(|&it| it > 0);
-        let at = |it| if unit.is_date { Some(Deadline::at(it)) } else { keys.time.after(it) };
+        let unit = if self.has(Words::PX | Words::PXAT) { 1 } else { 1_000 };
+        let milliseconds = integer(self.time)?.checked_mul(unit).filter(|&it| it > 0);
+        let at = |it| {
+            if self.has(Words::EXAT | Words::PXAT) { Some(Deadline::at(it)) } else { keys.time.after(it) }
+        };
         milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(command))
     }
 

@@ -129,8 +129,9 @@ pub(super) fn names(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
 /// PUBSUB NUMSUB: each channel with the number of its subscribers in this thread.
 pub(super) fn numbers(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.array(2 * (request.len() - 2));
-    Ok(for channel in request.from(2) {
+    for channel in request.from(2) {
         reply.bulk(channel);
         reply.bulk_integer(desk.channels[0].get(channel).map_or(0, Vec::len) as i64);
-    })
+    }
+    Ok(())
 }

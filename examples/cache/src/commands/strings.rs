@@ -5,7 +5,8 @@ use super::*;
 use crate::protocol::parser::MAX_BULK;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(_ = write_value(keys, request, reply))
+    write_value(keys, request, reply);
+    Ok(())
 }
 
 /// Replies the value. Returns the place of the key.
@@ -77,7 +78,9 @@ pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     if !is_set {
         return Ok(());
     }
-    let place = keys.set_value(request.hash, key, value, found);
+    let place = keys.set_value(request.hash, key, if request.is_great { b"" } else { value }, found);
+    let from_end = request.bytes.as_ptr_range().end as usize - value.as_ptr() as usize;
+    keys.great = request.is_great.then_some((place, from_end, value.len()));
     keys.events.add(Class::STRING, "set", key);
     if let Some(deadline) = expiry {
         keys.set_deadline(place, deadline);
@@ -106,8 +109,10 @@ pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
 }
 
 pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let found = write_value(keys, request, reply);
-    Ok(found.into_iter().for_each(|place| delete(keys, request, place)))
+    if let Some(place) = write_value(keys, request, reply) {
+        delete(keys, request, place);
+    }
+    Ok(())
 }
 
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

@@ -34,6 +34,7 @@ const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Comma
 pub(crate) static COMMANDS: &[Command] = &[
     command("publish", 3, NONE, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
     command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
+    command("command", -1, NONE, Run::Client(client::command)),
     command("get", 2, READ, Run::Key(strings::get)),
     command("set", -3, GROW, Run::Key(strings::set)),
     command("setex", 4, GROW, Run::Key(strings::set)),
@@ -71,9 +72,6 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("touch", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
     command("object", -2, NONE, Run::Container),
     command("object|encoding", 3, READ, Run::Key(keys::inspect)),
-    command("object|refcount", 3, READ, Run::Key(keys::inspect)),
-    command("object|idletime", 3, READ, Run::Key(keys::inspect)),
-    command("object|freq", 3, READ, Run::Key(keys::inspect)),
     command("memory", -2, NONE, Run::Container),
     command("memory|usage", -3, READ, Run::Key(keys::inspect)),
     command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
@@ -105,15 +103,14 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("client|id", 2, NONE, Run::Client(ID)),
     command("client|info", 2, NONE, Run::Client(client::own_line)),
     command("client|reply", 3, NONE, Run::Client(client::mute)),
-    command("client|list", 2, NONE, Run::Threads(everywhere, client::list, Fold::Text)),
-    command("client|kill", -3, NONE, Run::Threads(everywhere, client::kill, Fold::Sum)),
+    command("client|list", 2, NONE, Run::Threads(client::call_roll, client::list, Fold::Text)),
+    command("client|kill", -3, NONE, Run::Threads(client::call_roll, client::kill, Fold::Sum)),
     command("client|no-evict", 3, NONE, Run::Client(client::on_or_off)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),
     command("client|getname", 2, NONE, Run::Client(client::get_name)),
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
     command("time", 1, NONE, Run::Client(client::time)),
     command("info", -1, NONE, Run::Client(info)),
-    command("command", -1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
     command("function|flush", -2, NONE, Run::Client(OK)),
@@ -124,8 +121,6 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("slowlog|reset", 2, NONE, Run::Client(OK)),
     command("latency", -2, NONE, Run::Container),
     command("latency|latest", 2, NONE, Run::Client(EMPTY)),
-    command("latency|history", 3, NONE, Run::Client(EMPTY)),
-    command("latency|reset", -2, NONE, Run::Client(ZERO)),
     command("|help", 2, NONE, Run::Client(client::help)),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
@@ -136,6 +131,8 @@ pub(crate) static COMMANDS: &[Command] = &[
 pub(crate) const PUBLISH: u16 = 0;
 /// The number of MGET, which does not run at once.
 pub(crate) const MGET: u16 = 1;
+/// The number of COMMAND, which runs without a subcommand, too.
+const COMMAND: u16 = 2;
 
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.
@@ -163,14 +160,15 @@ fn number(name: &[u8]) -> Option<u16> {
 pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     let name = request.arg(0);
     let found = number(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| unknown(request))?;
-    if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
+    let is_container = found == COMMAND || matches!(COMMANDS[usize::from(found)].run, Run::Container);
+    if !is_container || request.len() < 2 {
         return Ok(found);
     }
     let container = if request.is(1, "help") { b"" } else { name };
     number(&[container, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
 }
 
-pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {
+fn unknown_subcommand(request: &Request<'_>) -> Failure {
     let (sub, container) = (cut(request.arg(1), QUOTED), cut(request.arg(0), QUOTED).to_uppercase());
     format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
 }

@@ -5,6 +5,9 @@ use crate::commands::table::MGET;
 use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
 
+/// A value of so many bytes is not copied: its client moves to the thread of the key, which takes the buffer over.
+pub(super) const GREAT: usize = 1024 * 1024;
+
 /// A thread that has given so many bytes of replies, to another one or to an MGET of its own client, does
 /// something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
@@ -18,10 +21,13 @@ impl Desk {
         let refusal = match table::find(request) {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
-                return self.sessions[slot].ending = Ending::Now;
+                self.sessions[slot].ending = Ending::Now;
+                return;
             }
             Err(refusal) => refusal,
             Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {
+                // It is counted where it runs.
+                Ok(()) if matches!(self.sessions[slot].ending, Ending::MovesTo(_)) => return,
                 Ok(()) => return self.stats.count(command, Of::Calls),
                 Err(refusal) => {
                     self.stats.count(command, Of::Rejected);
@@ -115,6 +121,10 @@ impl Desk {
     }
 
     fn run(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
+        // Redis looks at this last: the command itself does.
+        if command.name.starts_with("mset") && request.len().is_multiple_of(2) {
+            return Err(wrong_arity(command.name));
+        }
         match command.run {
             Run::Client(_) => self.run_here(request),
             Run::Exec => self.execute(request.client)?,
@@ -127,10 +137,6 @@ impl Desk {
                 session.rest = request.from(1).map(Box::from).collect();
                 session.held.get_or_insert_default();
                 self.go_on(request.client, request.is_joined);
-            }
-            // Redis looks at this last: the command itself does.
-            Run::EachKey(_, step, _) if request.len() % step != 1 % step => {
-                return Err(wrong_arity(command.name));
             }
             Run::EachKey(_, step, fold) => {
                 let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
@@ -156,9 +162,12 @@ impl Desk {
 
     fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
         let (hash, thread) = self.shared.placement.of(request.arg(key));
-        let request = Request { hash, ..*request };
+        let is_great = !request.is_joined && request.from(2).any(|arg| arg.len() >= GREAT);
+        let (request, session) = (Request { hash, is_great, ..*request }, &self.sessions[request.client]);
         if thread == self.number {
             self.run_here(&request);
+        } else if is_great && session.watched.is_empty() && session.subscriptions() == 0 {
+            self.move_to(request.client, thread);
         } else {
             let home = self.expect(None, &request);
             self.forward(thread, home, &request);

@@ -1,5 +1,6 @@
 //! From bytes to requests.
 
+use super::dispatch::GREAT;
 use super::*;
 use crate::worker::READ_AT_ONCE;
 
@@ -7,6 +8,8 @@ use crate::worker::READ_AT_ONCE;
 /// `GROWTH` times as much as has come: few bytes are copied more than once.
 const LARGEST_RESERVE: usize = 1024 * 1024;
 const GROWTH: usize = 7;
+/// Besides: for the options that follow a value.
+const TAIL: usize = 64;
 
 impl Desk {
     /// A client has sent these bytes; none if it is listened to again, or if they stand in its input.
@@ -14,13 +17,19 @@ impl Desk {
         self.stats.add(Figure::BytesIn, bytes.len());
         self.put_off(slot);
         let mut input = std::mem::take(&mut self.sessions[slot].input);
-        if input.is_empty() {
+        if input.is_empty() && bytes.len() < GREAT {
             let consumed = self.consume(slot, bytes);
             input.extend_from_slice(&bytes[consumed..]);
         } else {
             input.extend_from_slice(bytes);
             let consumed = self.consume(slot, &input);
-            input.drain(..consumed);
+            if let Some((place, from_end, len)) = self.keyspace.great.take() {
+                let (start, rest) = (input.len() - from_end, input.split_off(consumed));
+                self.keyspace.adopt(place, std::mem::replace(&mut input, rest), start, len);
+                self.resuming.push(slot);
+            } else {
+                input.drain(..consumed);
+            }
         }
         let session = &mut self.sessions[slot];
         if input.is_empty() {
@@ -28,7 +37,7 @@ impl Desk {
         } else {
             let wants = session.parser.wants(input.len());
             if input.capacity() - input.len() < wants.min(READ_AT_ONCE) {
-                input.reserve_exact(wants.min(LARGEST_RESERVE.max(input.len() * GROWTH)));
+                input.reserve_exact(TAIL + wants.min(LARGEST_RESERVE.max(input.len() * GROWTH)));
             }
             session.input = input;
         }
@@ -53,14 +62,14 @@ impl Desk {
         if matches!(session.ending, Ending::Open | Ending::MovesTo(_)) { consumed } else { buffer.len() }
     }
 
-    /// Whether a client is listened to: it is not to end, it is not owed too much, and the other threads
-    /// keep up.
+    /// Whether a client is listened to: it is not to end, it is not owed too much, the other threads
+    /// keep up, and no key is to take its buffer over.
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         let has_more = !session.rest.is_empty();
         session.is_paused = has_more || session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
-        session.ending == Ending::Open && !session.is_paused
+        session.ending == Ending::Open && !session.is_paused && self.keyspace.great.is_none()
     }
 
     /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or left to

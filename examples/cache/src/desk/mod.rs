@@ -5,8 +5,9 @@ mod dispatch;
 mod input;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use shardwheel::{Fired, Scheduler};
+use shardwheel::Fired;
 use slab::Slab;
 
 use crate::clock::Time;
@@ -45,57 +46,72 @@ pub(crate) struct Desk {
     /// Clients from which more can be taken in the next round: their sockets were not emptied, or
     /// they were owed too much before.
     pub(crate) resuming: Vec<usize>,
+    /// Clients that have come in this round: their sockets are to be registered.
+    pub(crate) newcomers: Vec<usize>,
     pub(crate) channels: Channels,
     pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
-    timers: Scheduler<Due>,
     /// What the other threads' keys and buffers take, as of the start of the round.
     memory_of_others: usize,
 }
 
 impl Desk {
-    #[rustfmt::skip] // A line for each of twelve fields says nothing.
+    #[rustfmt::skip] // A line for each of these fields says nothing.
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
-        let (shared, stats, timers) =
-            (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
-        let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
-        let (sessions, dirty, resuming, channels) = Default::default();
+        let (shared, stats) = (shared.clone(), shared.stats[number].clone());
+        let keyspace = Keyspace::new(Time::new(shared.clock), shared.timers[number].clone(), stats.clone());
+        let (sessions, dirty, resuming, newcomers, channels) = Default::default();
         let settings = shared.settings.load_full();
-        shared.limit_clients(settings.max_clients);
         Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings, mailbox, timers,
+            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, settings, mailbox,
             memory_of_others: 0,
         }
     }
 
-    /// Takes a client on that is new, or comes from another thread with what it has sent there.
-    pub(crate) fn welcome(&mut self, mut session: Box<Session>) -> usize {
-        let slot = self.sessions.vacant_key();
-        if session.ending == Ending::Open {
-            self.stats.add(Figure::Connections, 1);
-            session.id.number = self.shared.next_id();
-            session.is_authenticated = self.settings.password.is_empty();
-            session.since = self.keyspace.time.tick();
-        } else {
-            session.ending = Ending::Open;
-            self.resuming.push(slot);
+    /// Begins this thread's part of a command that looks at all clients.
+    pub(crate) fn answer_roll_call(&mut self) {
+        self.welcome_all();
+        // Ordering: see `roll_calls`.
+        self.shared.roll_calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A client is to move, and what it asks for now is asked for there.
+    pub(crate) fn move_to(&mut self, slot: usize, thread: usize) {
+        let session = &mut self.sessions[slot];
+        session.skips_next = session.replies.is_muted;
+        session.ending = Ending::MovesTo(thread);
+    }
+
+    /// Takes on the clients that have come: new ones, and those from other threads with what they have sent there.
+    pub(crate) fn welcome_all(&mut self) {
+        let arrivals = std::mem::take(&mut *self.shared.arrivals(self.number));
+        for mut session in arrivals {
+            let slot = self.sessions.vacant_key();
+            if session.ending == Ending::Open {
+                self.stats.add(Figure::Connections, 1);
+                session.is_authenticated = self.settings.password.is_empty();
+                session.since = self.keyspace.time.tick();
+            } else {
+                session.ending = Ending::Open;
+                self.resuming.push(slot);
+            }
+            self.stats.add(Figure::Clients, 1);
+            session.id.slot = slot;
+            self.sessions.insert(session);
+            self.put_off(slot);
+            self.newcomers.push(slot);
         }
-        self.stats.add(Figure::Clients, 1);
-        session.id.slot = slot;
-        self.sessions.insert(session);
-        self.put_off(slot);
-        slot
     }
 
     /// Lets a client go, to another thread or for good.
     pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
         let mut session = self.sessions.remove(slot);
-        session.idle.take().and_then(|timer| self.timers.cancel(timer));
+        session.idle.take().and_then(|timer| self.keyspace.timers.cancel(timer));
         self.stats.sub(Figure::BufferBytes, std::mem::take(&mut session.counted));
         self.stats.sub(Figure::Clients, 1);
-        let moves = matches!(session.ending, Ending::MovesTo(_));
-        if !moves && self.shared.dismiss() && self.shared.is_draining() {
+        if !matches!(session.ending, Ending::MovesTo(_)) && self.shared.dismiss() && self.shared.is_draining()
+        {
             self.mailbox.wake_all();
         }
         session
@@ -189,8 +205,8 @@ impl Desk {
         let session = &mut self.sessions[slot];
         session.active = self.keyspace.time.tick();
         if timeout > 0 {
-            let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
-            session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
+            let moved = session.idle.and_then(|timer| self.keyspace.timers.reschedule(timer, due));
+            session.idle = moved.or_else(|| self.keyspace.timers.schedule(due, Due::Idle(slot as u32)).ok());
         }
     }
 
@@ -198,12 +214,11 @@ impl Desk {
     pub(crate) fn apply(&mut self) {
         let settings = self.shared.settings.load_full();
         self.keyspace.events.wanted = settings.events;
-        self.shared.limit_clients(settings.max_clients);
         let is_same = settings.idle_timeout == self.settings.idle_timeout;
         self.settings = settings;
         for slot in self.slots().into_iter().filter(|_| !is_same) {
             let idle = self.sessions[slot].idle.take();
-            idle.and_then(|timer| self.timers.cancel(timer));
+            idle.and_then(|timer| self.keyspace.timers.cancel(timer));
             self.put_off(slot);
         }
     }

@@ -51,6 +51,13 @@ impl Entry {
         }
     }
 
+    /// Takes over a buffer with the value, in place of none.
+    pub(crate) fn adopt(&mut self, mut buffer: Vec<u8>, start: usize, len: usize) {
+        buffer.truncate(start + len);
+        buffer.splice(..start, self.data.iter().copied());
+        self.data = buffer.into_boxed_slice();
+    }
+
     /// What is counted of the entry: itself, whether it has a deadline, and its bytes.
     pub(crate) fn counts(&self) -> [usize; 3] {
         let expires = usize::from(self.expires.is_some());

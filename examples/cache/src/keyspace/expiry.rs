@@ -45,7 +45,9 @@ impl Keyspace {
     pub(crate) fn warm(&self, timers: impl Iterator<Item = (Key, Hash)>) {
         let find = |(timer, hash)| self.find_by(hash, |entry| entry.timer == Some(timer));
         let places: Vec<_> = timers.filter_map(find).collect();
-        places.iter().for_each(|&place| _ = black_box(self.get(place).key().first()));
+        for place in places {
+            black_box(self.get(place).key().first());
+        }
     }
 
     /// A key's timer has fired. The key may be gone: a flush cancels timers later.

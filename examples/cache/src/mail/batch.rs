@@ -61,7 +61,8 @@ impl Batch {
             }
             let &mut Item { command, is_resp3, is_joined, hash, spans_end, .. } = item;
             let (bytes, spans) = (&self.bytes[..], &self.spans[start..spans_end as usize]);
-            let request = Request { bytes, spans, command, is_resp3, is_joined, hash, client: NOWHERE };
+            let known = Request { command, is_resp3, is_joined, hash, ..Request::default() };
+            let request = Request { bytes, spans, client: NOWHERE, ..known };
             run(&request, &mut Reply { out: &mut self.replies, is_resp3 });
             item.reply_end = self.replies.len();
             (start, done) = (spans_end as usize, done + 1);

@@ -17,7 +17,7 @@ use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::protocol::Request;
-use crate::session::{Address, Session};
+use crate::session::Address;
 use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
@@ -32,8 +32,6 @@ pub(crate) enum Message {
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
-    /// A client that is new, or moves to the receiver.
-    Client(Box<Session>),
 }
 
 struct Bell {
@@ -44,7 +42,7 @@ struct Bell {
 }
 
 impl Bell {
-    /// Wakes the thread if it sleeps or is about to. Called after a message has been pushed.
+    /// Wakes the thread if it sleeps or is about to. Called after a message, or a client, has been pushed.
     fn ring_if_asleep(&self) {
         // Ordering: pairs with the fence in `Mailbox::lie_down`. Either this thread sees that the other is
         // asleep, or the other sees the message that was pushed before this fence.
@@ -64,7 +62,6 @@ impl Bell {
 /// One thread's ends of its rings, in the order of the threads. Its ring to itself is not used.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    number: usize,
     bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
     /// With what is left of a batch, which comes before the ring.
@@ -91,12 +88,10 @@ impl Outgoing {
 impl Mailbox {
     pub(crate) fn all(threads: usize) -> io::Result<Vec<(Poll, Self)>> {
         let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
-        let bell = |poll: &Poll| {
-            let waker = mio::Waker::new(poll.registry(), WAKE)?;
-            Ok(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker })
-        };
+        let bell = |waker| Bell { is_asleep: CachePadded::default(), waker };
+        let bell = |poll: &Poll| mio::Waker::new(poll.registry(), WAKE).map(bell);
         let bells = polls.iter().map(bell).collect::<io::Result<Arc<_>>>()?;
-        let new = |number| Self { number, bells: bells.clone(), ..Self::default() };
+        let new = |_| Self { bells: bells.clone(), ..Self::default() };
         let mut boxes: Vec<_> = (0..threads).map(new).collect();
         for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
             let (ring, incoming) = RingBuffer::new(RING);
@@ -162,18 +157,23 @@ impl Mailbox {
 
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
     /// message has come.
-    pub(crate) fn lie_down(&self) -> bool {
+    pub(crate) fn lie_down(&self, number: usize) -> bool {
         // Ordering: Relaxed, the fence orders it.
-        self.bells[self.number].is_asleep.store(true, Ordering::Relaxed);
+        self.bells[number].is_asleep.store(true, Ordering::Relaxed);
         // Ordering: pairs with the fence in `Bell::ring_if_asleep`.
         fence(Ordering::SeqCst);
         self.incoming.iter().all(|(ring, rest)| ring.is_empty() && rest.is_none())
     }
 
-    pub(crate) fn get_up(&self) {
+    pub(crate) fn get_up(&self, number: usize) {
         // Ordering: Relaxed. A thread that still sees the flag wakes a thread that is awake, whose
         // next poll returns at once.
-        self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
+        self.bells[number].is_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// A client has come to a thread.
+    pub(crate) fn wake(&self, thread: usize) {
+        self.bells[thread].ring_if_asleep();
     }
 
     /// Wakes all threads, whether they sleep or not.

@@ -8,16 +8,15 @@ use std::ops::Range;
 
 use crate::session::gather::Gather;
 
-/// The number of a reply that nobody waits for.
-const NO_REPLY: u64 = u64::MAX;
 /// Buffers with more room than this are given back when they are empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
 enum Slot {
     /// The reply stands here in `staged`.
     Staged(Range<usize>),
-    /// Another thread answers, or several threads answer parts of it.
-    Missing(Option<Box<Gather>>),
+    /// Another thread answers, or several threads answer parts of it. If it is muted, the answer only says that the
+    /// command has run: a client does not move before.
+    Missing { gather: Option<Box<Gather>>, is_muted: bool },
 }
 
 #[derive(Default)]
@@ -60,10 +59,7 @@ impl Replies {
 
     /// Reserves the next place for a reply that others give. Returns its number.
     pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
-        if self.is_muted {
-            return NO_REPLY;
-        }
-        self.slots.push_back(Slot::Missing(gather.map(Box::new)));
+        self.slots.push_back(Slot::Missing { gather: gather.map(Box::new), is_muted: self.is_muted });
         self.first + self.slots.len() as u64 - 1
     }
 
@@ -71,16 +67,17 @@ impl Replies {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
         let Some(slot) = self.slots.get_mut(number.wrapping_sub(self.first) as usize) else { return };
-        let Slot::Missing(gather) = slot else { return };
+        let Slot::Missing { gather, is_muted } = slot else { return };
         if let Some(gather) = gather
             && !gather.add(part, reply)
         {
             return;
         }
-        let (gather, is_first) = (gather.take(), number == self.first);
+        let (gather, is_muted, is_first) = (gather.take(), *is_muted, number == self.first);
         let buffer = if is_first { &mut self.out } else { &mut self.staged };
         let start = buffer.len();
         match gather {
+            _ if is_muted => {}
             Some(gather) => gather.write(buffer),
             None => buffer.extend_from_slice(reply),
         }

@@ -27,7 +27,11 @@ pub(crate) fn serve(listener: &TcpListener, shared: &Shared) {
             }
         }
     };
-    thread::scope(|scope| (0..AT_ONCE).for_each(|_| _ = scope.spawn(serve_one_by_one)));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(serve_one_by_one);
+        }
+    });
 }
 
 /// Whatever the path is that a client asks for, it gets the metrics.

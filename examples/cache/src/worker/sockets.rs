@@ -1,6 +1,8 @@
-//! Accepting, reading, writing and closing.
+//! Accepting, reading, writing and closing. No socket blocks, so no signal interrupts a call.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mio::Interest;
 
@@ -11,14 +13,17 @@ use crate::session::Session;
 const GREAT_READ: usize = 1024 * 1024;
 
 impl Worker {
-    pub(super) fn welcome(&mut self, mut session: Box<Session>) -> io::Result<()> {
-        if let Some(stream) = &mut session.stream {
-            // Without it, a small reply may wait for the client's acknowledgement of the one before.
-            let _ = stream.set_nodelay(true);
-            let token = Token(self.desk.sessions.vacant_key());
-            self.poll.registry().register(stream, token, Interest::READABLE | Interest::WRITABLE)?;
+    /// Registers the sockets of clients that have come in this round.
+    pub(super) fn register(&mut self) -> io::Result<()> {
+        for slot in std::mem::take(&mut self.desk.newcomers) {
+            if let Some(stream) = &mut self.desk.sessions[slot].stream {
+                // Without it, a small reply may wait for the client's acknowledgement of the one before.
+                let _ = stream.set_nodelay(true);
+                let either = Interest::READABLE | Interest::WRITABLE;
+                self.poll.registry().register(stream, Token(slot), either)?;
+            }
         }
-        Ok(_ = self.desk.welcome(session))
+        Ok(())
     }
 
     /// Reads what a client has sent, but not more than fits into the buffer: others wait, too. True if
@@ -51,7 +56,6 @@ impl Worker {
                 (has_ended || len == self.buffer.len(), None)
             }
             Err(ErrorKind::WouldBlock) => (false, None),
-            Err(ErrorKind::Interrupted) => (true, None),
             // The client may still wait for replies.
             Ok(0) => (false, Some(Ending::WhenAnswered)),
             Err(_) => (false, Some(Ending::Now)),
@@ -69,8 +73,7 @@ impl Worker {
     /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
     /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
-        let mut dirty = std::mem::take(&mut self.desk.dirty);
-        for &slot in &dirty {
+        for slot in std::mem::take(&mut self.desk.dirty) {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
             let written = write(session);
@@ -84,15 +87,24 @@ impl Worker {
                 }
                 continue;
             }
+            let shared = Arc::clone(&self.desk.shared);
+            let to =
+                if let Ending::MovesTo(it) = session.ending { Some((it, shared.arrivals(it))) } else { None };
+            // Ordering: see `roll_calls`.
+            if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
+                self.desk.touch(slot);
+                continue;
+            }
             let mut session = self.desk.dismiss(slot);
-            // If it fails, the poller has lost the stream.
-            session.stream.as_mut().and_then(|stream| self.poll.registry().deregister(stream).ok());
-            if let Ending::MovesTo(thread) = session.ending {
-                self.desk.mailbox.send(thread, Message::Client(session));
+            if let Some(stream) = &mut session.stream {
+                // If it fails, the poller has lost the stream.
+                let _ = self.poll.registry().deregister(stream);
+            }
+            if let Some((thread, mut arrivals)) = to {
+                arrivals.push_back(session);
+                self.desk.mailbox.wake(thread);
             }
         }
-        dirty.clear();
-        self.desk.dirty = dirty;
     }
 }
 
@@ -106,7 +118,6 @@ fn write(session: &mut Session) -> usize {
                 written += len;
             }
             Err(ErrorKind::WouldBlock) => break,
-            Err(ErrorKind::Interrupted) => {}
             Ok(0) | Err(_) => *ending = Ending::Now,
         }
     }

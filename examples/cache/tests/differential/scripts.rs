@@ -57,10 +57,6 @@ fn names_and_sets_of_keys() {
         msetnx {t}p 1 {t}q 2
         rename {t}none {t}o
         exec
-        object freq {t}o
-        object freq none
-        object idletime none
-        object freq
         client reply
         client reply foo
         client info x
@@ -1004,7 +1000,6 @@ fn parts_of_strings() {
         touch
         del none
         object encoding none
-        object refcount none
         set e 123
         object encoding e
         set e 9223372036854775808
@@ -1013,7 +1008,6 @@ fn parts_of_strings() {
         object encoding e
         set e 012345678901234567890123456789012345678901234
         object encoding e
-        object refcount e
         object nonsense e
         object encoding
         object
@@ -1026,8 +1020,6 @@ fn parts_of_strings() {
         slowlog reset
         slowlog
         latency latest
-        latency history command
-        latency reset
         latency
         client no-evict on
         client no-evict off

@@ -5,6 +5,7 @@ mod clients;
 mod drain;
 mod limits;
 mod messages;
+mod moves;
 mod observe;
 mod operation;
 #[path = "../support/mod.rs"]

@@ -10,7 +10,7 @@ use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::keyspace::{Due, timers};
 use crate::mail::{Mailbox, Message};
-use crate::session::Ending;
+use crate::session::{Ending, Session, SessionId};
 use crate::shared::Shared;
 
 /// The whole server.
@@ -36,10 +36,19 @@ impl Sandbox {
         for client in 0..clients {
             assert!(shared.admit());
             let desk = client % threads;
-            let slot = sandbox.desks[desk].0.welcome(Box::default());
-            sandbox.clients.push(Some((desk, slot)));
+            let id = SessionId { number: client as u64 + 1, ..SessionId::default() };
+            let place = sandbox.welcome(desk, Box::new(Session { id, ..Session::default() }));
+            sandbox.clients.push(Some(place));
         }
         sandbox
+    }
+
+    /// A client comes to a desk. Returns its place.
+    fn welcome(&mut self, number: usize, session: Box<Session>) -> (usize, usize) {
+        let desk = &mut self.desks[number].0;
+        desk.shared.arrivals(number).push_back(session);
+        desk.welcome_all();
+        (number, desk.newcomers.pop().expect("the client"))
     }
 
     /// A client sends bytes. Returns what it has been sent by then, and whether it is still there.
@@ -92,8 +101,7 @@ impl Sandbox {
             && session.replies.is_done()
         {
             let session = desk.dismiss(slot);
-            let slot = self.desks[to].0.welcome(session);
-            self.clients[client] = Some((to, slot));
+            self.clients[client] = Some(self.welcome(to, session));
             self.settle();
             let (more, is_there) = self.take_output(client);
             output.extend(more);
@@ -118,7 +126,6 @@ fn turn(desk: &mut Desk) -> bool {
             match message {
                 Message::Work(batch) => desk.work(from, batch),
                 Message::Done(batch) => desk.done(&batch),
-                Message::Client(_) => unreachable!("there are no sockets"),
             }
         }
     }
@@ -189,6 +196,20 @@ mod tests {
         assert_eq!(published.matches("message").count(), written.matches("OK").count());
     }
 
+    /// A client moves once it is owed nothing: not before other threads have run what it is not replied.
+    #[test]
+    fn what_is_muted_is_waited_for() {
+        let mut sandbox = Sandbox::new(2, 1, None);
+        let sets: String = (0..20).map(|key| format!("SET key{key} v\r\n")).collect();
+        sandbox.desks[0].0.receive(0, format!("CLIENT REPLY OFF\r\n{sets}").as_bytes());
+        assert!(!sandbox.desks[0].0.sessions[0].replies.is_done());
+        sandbox.settle();
+        assert!(sandbox.desks[0].0.sessions[0].replies.is_done());
+        assert_eq!(sandbox.take_output(0), (Vec::new(), true));
+        assert_eq!(text(&mut sandbox, 0, "CLIENT REPLY ON"), "+OK\r\n");
+        assert_eq!(text(&mut sandbox, 0, "DBSIZE"), ":20\r\n");
+    }
+
     #[test]
     fn a_client_that_breaks_the_protocol_goes() {
         let mut sandbox = Sandbox::new(2, 1, Some("secret"));
@@ -208,7 +229,7 @@ mod tests {
             assert_eq!(sandbox.send(0, &piece), (Vec::new(), true));
             rooms.push(sandbox.desks[0].0.sessions[0].input.capacity());
         }
-        assert_eq!(rooms.last(), Some(&(head.len() + pieces * piece.len() + 2)));
+        assert_eq!(rooms.last(), Some(&(head.len() + pieces * piece.len() + 2 + 64)));
         rooms.dedup();
         assert!(rooms.len() < 10, "{rooms:?}");
         assert_eq!(sandbox.send(0, b"\r\n").0, b"+OK\r\n");

@@ -133,6 +133,18 @@ impl Broker {
         Ok(())
     }
 
+    /// An entry of the bucket and its revision, by the word of the bucket's leader. The bucket's own call asks
+    /// any replica if the stream allows direct reads, as one does that `nats kv add` made; and a replica may
+    /// lag.
+    pub(crate) async fn entry(&self, key: &str) -> Result<Option<(u64, Bytes)>, Failure> {
+        let subject = format!("{}{key}", self.bucket.prefix);
+        match self.bucket.stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => Ok(Some((message.sequence, message.payload))),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(crate) async fn last_result(&self, partition: u32) -> Result<LastResult, Failure> {
         let stream = self.stream(&names::results(partition)).await?;
         let subject = names::results_subject(partition);

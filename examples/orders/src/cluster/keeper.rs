@@ -67,9 +67,9 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Reads which snapshots there are.
     pub(crate) async fn load(broker: Broker, partition: u32, keep_log: bool) -> Result<Self, Failure> {
-        let entry = broker.bucket.entry(names::head(partition)).await?;
-        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let head = entry.map(|entry| Head::of(&entry.value));
+        let entry = broker.entry(&names::head(partition)).await?;
+        let revision = entry.as_ref().map_or(0, |(revision, _)| *revision);
+        let head = entry.map(|(_, value)| Head::of(&value));
         Ok(Self { broker, partition, keep_log, revision, head, last: None })
     }
 

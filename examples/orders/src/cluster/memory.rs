@@ -11,9 +11,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::mem;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::store::{Changes, Known, Open, Recovery, Resume, Store, StoreError};
+use crate::store::{Changes, Known, Open, Part, Recovery, Resume, Store, StoreError};
 
 /// What a snapshot brings back into the books.
 #[derive(Debug, Default)]
@@ -99,6 +100,15 @@ impl Store for Memory {
         inner.ended.forget(changes.now.saturating_sub(orders));
         inner.payments.forget(changes.now.saturating_sub(payments));
         Ok(())
+    }
+
+    /// All pending orders are in the books.
+    fn pending(&self, _: Range<u128>, _: usize) -> Result<Part, StoreError> {
+        Ok(Part::default())
+    }
+
+    fn open(&self, _: u64) -> Result<Option<Open>, StoreError> {
+        Ok(None)
     }
 
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {

@@ -53,6 +53,9 @@ impl Recovery for Salvage {
     fn sold(&mut self, item: String, units: u64) {
         self.sold.insert(item, units);
     }
+
+    /// The books of a partition have all pending orders, which say what is reserved.
+    fn reserved(&mut self, _: String, _: u64) {}
 }
 
 impl Salvage {

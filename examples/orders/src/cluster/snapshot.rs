@@ -126,6 +126,9 @@ impl Recovery for Told<'_> {
             name(bytes, &item);
         });
     }
+
+    /// The books of a partition have all pending orders, which say what is reserved.
+    fn reserved(&mut self, _: String, _: u64) {}
 }
 
 fn numbers(bytes: &mut Vec<u8>, numbers: &[u64]) {

@@ -71,7 +71,7 @@ pub(crate) fn listen(
     metrics: Arc<Metrics>,
     health: Arc<Health>,
 ) -> std::io::Result<SocketAddr> {
-    let listener = places::bind(at)?;
+    let listener = places::bind(at, limits)?;
     let address = listener.local_addr()?;
     let token = Arc::<Option<String>>::new(token);
     let handle = move |_, request| {

@@ -341,14 +341,15 @@ impl Worker {
     /// a server died, the replicas of a stream may number the same messages differently, at least in 2.9,
     /// and changes come from any replica. So changes tell when a lease was renewed, but not how to do it.
     async fn look(&mut self, numbers: Vec<u32>, out: &mut dyn Write) -> Result<(), Failure> {
-        let (bucket, patience) = (&self.office.broker.bucket, self.lease / 3);
+        let (broker, patience) = (&self.office.broker, self.lease / 3);
         let entries = numbers.into_iter().map(|number| async move {
-            (number, shardwheel::timeout(patience, bucket.entry(names::lease(number))).await)
+            (number, shardwheel::timeout(patience, broker.entry(&names::lease(number))).await)
         });
         for (number, entry) in join_all(entries).await {
             let Ok(Ok(entry)) = entry else { continue };
-            let (revision, holder) =
-                entry.map_or((0, String::new()), |entry| (entry.revision, holder(&entry)));
+            // What was deleted has no value.
+            let (revision, value) = entry.unwrap_or_default();
+            let holder = String::from_utf8_lossy(&value).into_owned();
             let own = holder == self.session;
             match self.held.get_mut(&number) {
                 Some(held) if own => held.revision = revision,

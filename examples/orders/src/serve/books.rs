@@ -456,4 +456,4 @@ impl Recovery for Recovered {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

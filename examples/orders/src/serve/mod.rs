@@ -125,7 +125,7 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let listen = args.listen.unwrap_or(LISTEN);
     let token = args.token.read()?;
     let listener = runtime
-        .block_on(async { places::bind(listen) })
+        .block_on(async { places::bind(listen, args.limits) })
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;

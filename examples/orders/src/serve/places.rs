@@ -34,6 +34,8 @@ use tokio::sync::Notify;
 const BACKLOG: u32 = 4_096;
 /// Places for `/healthz` and `/metrics`, beside the others.
 pub(crate) const KEPT: usize = 32;
+/// Files that the process has beside its connections, at most.
+const OTHER_FILES: usize = 32;
 /// A connection that has waited for less is not ended for another one.
 const GRACE: Duration = Duration::from_millis(50);
 /// The pause before the next look for a place, or for a connection if the system has none to give.
@@ -65,11 +67,31 @@ fn head_bytes() -> clap::builder::RangedI64ValueParser<u32> {
 pub(crate) type Answered = Response<Full<Bytes>>;
 
 /// Listens, with a queue that holds a burst of connections.
-pub(crate) fn bind(at: SocketAddr) -> io::Result<TcpListener> {
+///
+/// # Errors
+///
+/// The address cannot be had, or the process may not open a file for each place.
+pub(crate) fn bind(at: SocketAddr, limits: Limits) -> io::Result<TcpListener> {
+    let (places, files) = (limits.max_connections, files());
+    if places + KEPT + OTHER_FILES > files {
+        let most = files.saturating_sub(KEPT + OTHER_FILES);
+        return Err(io::Error::other(format!(
+            "--max-connections {places} needs {} files, and this process may open {files}: raise that by \
+             `ulimit -n`, or take --max-connections {most} at most",
+            places + KEPT + OTHER_FILES
+        )));
+    }
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
     socket.listen(BACKLOG)
+}
+
+/// How many files this process may open, where the system says so.
+fn files() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let most = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    most.and_then(|most| most.parse().ok()).unwrap_or(usize::MAX)
 }
 
 /// Accepts connections for ever, and answers their requests by `handle`.

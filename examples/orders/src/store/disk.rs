@@ -13,11 +13,11 @@
 //! | `sold` | item | units |
 //! | `meta` | `now` | time of the last commit |
 
+mod file;
+
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
@@ -46,14 +46,6 @@ const META: Table = Table::new("meta");
 /// The key of the only entry of `META`.
 const NOW: &[u8] = b"now";
 
-/// The file within the directory.
-const FILE: &str = "orders.redb";
-/// Its name until it is made.
-const NEW: &str = "orders.redb.new";
-/// A file that shows whether there is room.
-const ROOM: &str = "orders.room";
-/// Room that commits shall find, in bytes: that of the longest body.
-const SPARE: usize = 1 << 20;
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
 
@@ -80,26 +72,9 @@ impl Disk {
     ///
     /// The directory cannot be made, read or written, or another process has it open.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
-        fs::create_dir_all(&directory)?;
-        let path = directory.as_ref().join(FILE);
-        if !path.exists() || is_blank(&path)? {
-            Self::make(directory.as_ref(), &path)?;
-        }
-        Self::with(Builder::new().set_cache_size(CACHE).open(path).map_err(no_store)?)
-    }
-
-    /// Makes a store under another name first: without room there is a file that is no store.
-    fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
-        // Held until the store is there: another process may begin as well.
-        let (lock, new) = (File::open(directory)?, directory.join(NEW));
-        lock.lock()?;
-        if path.exists() && !is_blank(path)? {
-            return Ok(());
-        }
-        fs::write(&new, [])?;
-        drop(Self::with(Builder::new().create(&new)?)?);
-        fs::rename(&new, path)?;
-        Ok(lock.sync_all()?)
+        let make = |new: &Path| Self::with(Builder::new().create(new)?).map(drop);
+        let path = file::find_or_make(directory.as_ref(), make)?;
+        Self::with(Builder::new().set_cache_size(CACHE).open(path).map_err(file::no_store)?)
     }
 
     /// Finds out whether the store in a directory can grow: writes a file of twice the store's length, which
@@ -109,16 +84,7 @@ impl Disk {
     ///
     /// It cannot: most likely [`StoreError::Full`].
     pub fn try_room(directory: impl AsRef<Path>) -> Result<(), StoreError> {
-        let (store, room) = (directory.as_ref().join(FILE), directory.as_ref().join(ROOM));
-        let end = 2 * fs::metadata(store)?.len();
-        let tried = File::create(&room).and_then(|file| {
-            file.write_all_at(&vec![1; SPARE], end)?;
-            file.sync_all()
-        });
-        // One that could not be made need not be removed.
-        let removed = fs::remove_file(&room);
-        tried?;
-        Ok(removed?)
+        file::try_room(directory.as_ref())
     }
 
     /// Opens a store on storage of the caller's own: for tests that break it.
@@ -145,41 +111,6 @@ impl Disk {
 
     fn view<R>(&self, look: impl FnOnce(&Views) -> Result<R, StoreError>) -> Result<R, StoreError> {
         look(&self.views.read().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Whether a file is what remains of a first start without room: the engine writes its name, at the very
-/// beginning, when all else of a new store is there. So nothing is in it beyond a page of settings.
-fn is_blank(path: &Path) -> io::Result<bool> {
-    const NAME: usize = 9;
-    let mut file = File::open(path)?;
-    let mut page = [0; 4_096];
-    let mut part = page.len();
-    let mut first = true;
-    while part > 0 {
-        part = file.read(&mut page)?;
-        let blank = if first { NAME.min(part) } else { part };
-        if page[..blank].iter().any(|&byte| byte != 0) {
-            return Ok(false);
-        }
-        first = false;
-    }
-    Ok(true)
-}
-
-/// Says what to do about a file of another kind.
-fn no_store(error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
-            StoreError::Io(io::Error::new(
-                ErrorKind::InvalidData,
-                format!(
-                    "the file {FILE} holds something, but its beginning is no store of orders ({error}). Put a copy \
-                     in its place, or move it away: then the shop begins anew"
-                ),
-            ))
-        }
-        error => error.into(),
     }
 }
 

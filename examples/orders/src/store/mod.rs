@@ -56,12 +56,12 @@ pub struct Resume {
 
 /// Receives what a store holds.
 pub trait Recovery {
-    /// An order that is pending, from a store without [`Store::pending`].
+    /// An order that is pending, from a store whose [`Store::pending`] has none.
     fn open(&mut self, order: Open);
     /// The units of an item that are sold.
     fn sold(&mut self, item: String, units: u64);
     /// The units of an item that are reserved for the orders that [`Store::pending`] reads.
-    fn reserved(&mut self, _item: String, _units: u64) {}
+    fn reserved(&mut self, item: String, units: u64);
 }
 
 /// Pending orders, sorted by [`Open::key`].
@@ -98,18 +98,14 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    fn pending(&self, _keys: Range<u128>, _limit: usize) -> Result<Part, StoreError> {
-        Ok(Part::default())
-    }
+    fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError>;
 
     /// Returns one of the orders that [`pending`](Self::pending) reads.
     ///
     /// # Errors
     ///
     /// The store cannot be read, or the record is damaged.
-    fn open(&self, _order_id: u64) -> Result<Option<Open>, StoreError> {
-        Ok(None)
-    }
+    fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError>;
 
     /// Returns what is known of an order that has ended, or that [`open`](Self::open) returns.
     ///

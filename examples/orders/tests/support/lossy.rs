@@ -1,4 +1,5 @@
-//! A proxy before a NATS server that loses messages which streams deliver, and acknowledgements.
+//! A proxy before a NATS server that loses messages which streams deliver, acknowledgements, and the answers
+//! of leaders that were asked for a message.
 //!
 //! That is what happens when a connection breaks or a server dies: the broker has sent a message, and
 //! assumes that it was delivered.
@@ -8,13 +9,23 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-/// What a stream delivers, or acknowledges.
+/// What a stream says of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery<'a> {
+    pub(crate) kind: Kind,
+    /// The stream; in an answer, the subject of the message.
     pub(crate) stream: &'a str,
     pub(crate) sequence: u64,
-    /// It says that the stream has taken a message in.
-    pub(crate) is_ack: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// To a consumer.
+    Delivered,
+    /// The stream has taken it in.
+    Ack,
+    /// The leader was asked for it.
+    Answer,
 }
 
 type Loses = Arc<dyn Fn(Delivery<'_>) -> bool + Send + Sync>;
@@ -66,9 +77,12 @@ fn pass(server: TcpStream, mut client: &TcpStream, loses: &Loses) -> io::Result<
             frame.resize(begin + size + "\r\n".len(), 0);
             server.read_exact(&mut frame[begin..])?;
         }
-        let ack = || ack(std::str::from_utf8(&frame[line.len()..]).ok()?);
-        if !words.iter().find_map(|word| delivery(word)).or_else(ack).is_some_and(|delivery| loses(delivery))
-        {
+        let answer = || {
+            let payload = std::str::from_utf8(&frame[line.len()..]).ok()?;
+            ack(payload).or_else(|| found(payload))
+        };
+        let delivered = words.iter().find_map(|word| delivery(word)).or_else(answer);
+        if !delivered.is_some_and(|delivery| loses(delivery)) {
             client.write_all(&frame)?;
         }
     }
@@ -83,13 +97,26 @@ fn payload(words: &[&str]) -> Option<usize> {
 /// A delivery has a subject for its answer: `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE...`.
 fn delivery(word: &str) -> Option<Delivery<'_>> {
     let mut tokens = word.strip_prefix("$JS.ACK.")?.split('.');
-    Some(Delivery { stream: tokens.next()?, sequence: tokens.nth(2)?.parse().ok()?, is_ack: false })
+    Some(Delivery { kind: Kind::Delivered, stream: tokens.next()?, sequence: tokens.nth(2)?.parse().ok()? })
 }
 
 /// An acknowledgement is `{"stream":"STREAM", "seq":SEQUENCE...`.
 fn ack(payload: &str) -> Option<Delivery<'_>> {
-    let (stream, rest) = payload.strip_prefix("{\"stream\":\"")?.split_once('"')?;
+    let (stream, sequence) = named(payload.strip_prefix("{\"stream\":\"")?)?;
+    Some(Delivery { kind: Kind::Ack, stream, sequence })
+}
+
+/// A leader's answer is `{"type":"...","message":{"subject":"SUBJECT","seq":SEQUENCE...`.
+fn found(payload: &str) -> Option<Delivery<'_>> {
+    let (_, message) = payload.split_once("\"message\":{\"subject\":\"")?;
+    let (stream, sequence) = named(message)?;
+    Some(Delivery { kind: Kind::Answer, stream, sequence })
+}
+
+/// The name before a quotation mark, and the number after it.
+fn named(text: &str) -> Option<(&str, u64)> {
+    let (name, rest) = text.split_once('"')?;
     let digits = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
     let end = digits.find(|c: char| !c.is_ascii_digit())?;
-    Some(Delivery { stream, sequence: digits[..end].parse().ok()?, is_ack: true })
+    Some((name, digits[..end].parse().ok()?))
 }

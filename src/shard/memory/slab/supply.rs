@@ -5,7 +5,7 @@ use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::shard::memory::epochs::{Guard, Participant};
-use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::Keep;
 use crate::sync::Ordering;
@@ -22,7 +22,7 @@ impl<T> Slab<T> {
         // Protects: segments that the search reads while the advancer gives them back.
         let guard = who.pin();
         loop {
-            if let Some(found) = self.find_free(free.word as usize, &guard) {
+            if let Some(found) = self.find_free(&guard) {
                 *free = found;
                 return Ok(());
             }
@@ -30,38 +30,26 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The next word with free nodes, from `word` on and round all segments.
-    fn find_free(&self, word: usize, pinned: &Guard<'_>) -> Option<FreeWord> {
-        let words = Segment::<T>::WORDS;
-        let height = self.segments.height();
-        let start = word / words;
-        (0..=height).find_map(|step| {
-            let index =
-                if start + step < height { start + step } else { (start + step).checked_sub(height)? };
-            let from = if step == 0 { word % words } else { 0 };
-            let (word, bits) = self.take_from(index, from, Keep::pinned(pinned))?;
-            Some(FreeWord { word: (index * words + word) as u32, bits })
-        })
+    /// The first word with free nodes. New timers are in few segments that way, which stay in the
+    /// caches; the others become empty.
+    fn find_free(&self, pinned: &Guard<'_>) -> Option<FreeWord> {
+        let open = &self.open[..self.segments.height().div_ceil(WORD_NODES)];
+        marked(open).find_map(|index| self.take_from(index, Keep::pinned(pinned)))
     }
 
-    fn take_from(&self, index: usize, from: usize, keep: Keep<'_>) -> Option<(usize, u64)> {
-        let (open, bit) = (self.open.get(index / WORD_NODES)?, 1 << (index % WORD_NODES));
-        // Ordering: Relaxed, a hint.
-        if open.load(Ordering::Relaxed) & bit == 0 {
-            return None;
-        }
+    fn take_from(&self, index: usize, keep: Keep<'_>) -> Option<FreeWord> {
         let free = &self.load(index, keep)?.free;
-        let found = free.take_word(from);
+        let found = free.take_word();
         if found.is_none() && !free.may_have_any() {
             // Ordering: Acquire, as in a segment's summary: a thread that clears this bit after
             // another thread set it sees the summary that was set before.
-            open.fetch_and(!bit, Ordering::Acquire);
+            self.open[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
             // Another segment may be in this place by now.
             if self.load(index, keep)?.free.may_have_any() {
                 self.reopen(index);
             }
         }
-        found
+        found.map(|(word, bits)| FreeWord { word: (index * Segment::<T>::WORDS + word) as u32, bits })
     }
 
     /// Marks a segment as one that may have free nodes.
@@ -119,8 +107,7 @@ impl<T> Slab<T> {
     pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
         // Protects: the segment, which may be empty once the nodes are given back.
         let pinned = who.pin();
-        // The word stays: the next search begins there.
-        let given = FreeWord { word: free.word, bits: std::mem::replace(&mut free.bits, 0) };
+        let given = FreeWord { word: free.word, bits: std::mem::take(&mut free.bits) };
         self.give_words(std::iter::once(given), Keep::pinned(&pinned));
     }
 

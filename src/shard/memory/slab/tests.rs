@@ -109,21 +109,19 @@ fn the_node_taken_last_goes_back() {
     }
 }
 
-/// Free nodes anywhere are found before a segment is added: first the nodes behind the last word,
-/// then the nodes in front of it.
+/// Free nodes anywhere are found before a segment is added, the lowest first.
 #[test]
-fn free_nodes_are_looked_for_all_around() {
+fn the_lowest_free_nodes_come_first() {
     let mut scene = Scene::full(3);
     let (words, bits) = (Segment::<Large>::WORDS, 0b1010);
-    // Words of the middle segment, of the one before and of the one behind. The last lies in front
-    // of the word where the search begins.
+    // Words of the middle segment, of the one before and of the one behind.
     for word in [words + 2, 1, 2 * words, words] {
         scene.give_bits(word, bits);
         scene.slab.reopen(word / words);
     }
     scene.free = FreeWord { word: words as u32 + 1, bits: 0 };
     let first_of = |word: usize| (word * WORD_NODES + 1) as NodeId;
-    for word in [words + 2, 2 * words, 1, words] {
+    for word in [1, words, words + 2, 2 * words] {
         assert_eq!([scene.take(), scene.take()], [first_of(word), first_of(word) + 2]);
     }
     assert_eq!(scene.usage(), (3 * NODES - 1, 3 * NODES - 1));

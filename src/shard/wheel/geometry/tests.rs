@@ -182,6 +182,31 @@ fn vectors_of_slots() {
             show("geometry", &[bits, from, deadline], &results);
             let first = geometry.first_from(slot.level, from).map(|slot| slot.number);
             show("first_from", &[bits, level, from], &[u64::from(first.is_some()), first.unwrap_or(0)]);
+            let own = geometry.place_private(from, deadline);
+            let (level, expiration) = (own.level as u64, geometry.expiration(own));
+            let results = [level, own.number, expiration, geometry.private_index(own) as u64];
+            show("place_private", &[bits, from, deadline], &results);
+            let has_start = u64::from(geometry.has_overflow_start(from, deadline));
+            let count = geometry.starts_within(own.level, from, deadline) as u64;
+            show("starts", &[bits, level, from, deadline], &[has_start, count]);
+        }
+    }
+}
+
+#[cfg(not(any(shardwheel_loom, fuzzing)))]
+#[test]
+fn vectors_of_choices() {
+    use crate::vectors::{numbers, show};
+    for bits in 1..=15 {
+        let geometry = Geometry::new(1 << bits);
+        let (ticks, lengths) = (numbers(bits + 200, 6), numbers(bits + 300, 6));
+        for (at, (from, length)) in ticks.into_iter().zip(lengths.into_iter().rev()).enumerate() {
+            // Windows that begin now, later and in the past.
+            let first = [from, from.saturating_add(length / 3), from / 2][(at + bits as usize) % 3];
+            let last = first.saturating_add(length);
+            let chosen = geometry.choose(from, first..=last);
+            let moves = u64::from(geometry.cascades(from, chosen));
+            show("choose", &[bits, from, first, last], &[chosen, moves]);
         }
     }
 }

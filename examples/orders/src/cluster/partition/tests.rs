@@ -1,32 +1,49 @@
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
 
 use super::super::{client, names, snapshot};
 use super::*;
-use crate::scarce::{ORDERS, case};
+use crate::scarce::{ORDERS, Replay, case, model, totals};
+use crate::serve::books;
 
 const REMEMBER: u64 = 1_000;
 /// Instants, in ms. All checks are before the last one.
 const INSTANTS: std::ops::Range<u64> = 1..30;
-/// Random cases, each of [`ORDERS`] orders; `.ci/long` sets another number.
-const CASES: u64 = 500;
+/// Random cases, each of [`ORDERS`] orders; `.ci/run` and `.ci/long` set other numbers.
+const CASES: u64 = 100;
 
-/// Scarce stock, events that meet at the same instants, and an owner that begins again from a snapshot at
-/// any instant: a partition decides as the replay does.
+/// Scarce stock, events that meet at the same instants, an owner that begins again from a snapshot at any
+/// instant, and any number of orders in memory: a model, the replay, the books of `serve` and a partition of
+/// the cluster agree on every order.
 #[test]
-fn a_partition_decides_as_the_replay_does() {
+fn the_model_the_replay_serve_and_the_cluster_agree() {
     let cases = std::env::var("ORDERS_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let (replay, begin) = (Replay::new(), Instant::now());
     for seed in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (shop, orders, payments) = case(&mut rng, usize::MAX);
-        let expected = outcomes(&orders, &payments, shop.stock, shop.check_after);
-        let found = played(shop, &orders, &payments, rng.u64(INSTANTS));
-        let same =
-            found.iter().map(|(id, end)| (*id, &**end)).eq(expected.iter().map(|(id, end)| (*id, *end)));
-        assert!(same, "seed {seed}: {found:?} and not {expected:?}");
+        let expected = model(shop, &orders, &payments);
+        assert_eq!(
+            outcomes(&orders, &payments, shop.stock, shop.check_after),
+            expected,
+            "audit, seed {seed}"
+        );
+        let replayed = replay.totals(shop, &orders, &payments);
+        assert_eq!(replayed, totals(expected.values().copied()), "replay, seed {seed}");
+        let cluster = played(shop, &orders, &payments, rng.u64(INSTANTS));
+        let cluster = cluster.iter().map(|(id, end)| (*id, &**end)).collect::<BTreeMap<_, _>>();
+        assert_eq!(cluster, expected, "the cluster, seed {seed}");
+        let in_memory = [usize::MAX, 5, 1, 0][rng.usize(0..4)];
+        let served = books::tests::played(Shop { in_memory, ..shop }, &orders, &payments);
+        assert_eq!(served, expected, "serve, seed {seed}, {in_memory} in memory");
     }
-    println!("{} orders decided as the replay does", cases * ORDERS);
+    println!(
+        "| model, replay, serve, cluster: orders, differences, time | {}, 0, {:.0?} |",
+        cases * ORDERS,
+        begin.elapsed()
+    );
 }
 
 /// How each order ends, by the lines of results.

@@ -269,7 +269,11 @@ fn the_memory_has_no_more_orders_than_it_shall() {
 }
 
 /// How each order ends, if all comes in by date.
-fn played(shop: Shop, orders: &[PlacedOrder], payments: &[MadePayment]) -> BTreeMap<u64, &'static str> {
+pub(crate) fn played(
+    shop: Shop,
+    orders: &[PlacedOrder],
+    payments: &[MadePayment],
+) -> BTreeMap<u64, &'static str> {
     let store = Disk::on(InMemoryBackend::new()).expect("a new store");
     let mut books = Books::recover(shop, &store, 0).expect("the store is read");
     let mut ends = orders.iter().map(|order| (order.order_id, "sold_out")).collect::<BTreeMap<_, _>>();

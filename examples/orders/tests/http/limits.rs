@@ -1,0 +1,169 @@
+//! What a client may take: sizes, times and connections.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::HOUR;
+use super::support::{Client, Directory, PATIENCE, PROGRAM, Server, order};
+
+#[test]
+fn a_body_over_the_limit_is_refused_whole() {
+    let directory = Directory::new("large");
+    let server = Server::start(directory.path(), &HOUR);
+    let line = order(1, "nut");
+    let body = line.repeat((1 << 20) / line.len() + 1);
+    let mut client = server.connect();
+    let head = format!("POST /orders HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len());
+    client.write(head.as_bytes()).expect("the head is sent");
+    // The server may answer before all of the body is sent, and close.
+    let _ = client.write(body.as_bytes());
+    assert_eq!(client.read().expect("an answer").status, 413);
+    assert_eq!(server.get("/orders/1").status, 404);
+    let chunked = format!(
+        "POST /orders HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let mut client = server.connect();
+    let _ = client.write(chunked.as_bytes());
+    assert_eq!(client.read().expect("an answer").status, 413);
+    assert_eq!(server.get("/orders/1").status, 404);
+}
+
+#[test]
+fn great_heads_bodies_and_numbers_of_lines_are_refused() {
+    let directory = Directory::new("great");
+    let server = Server::start(directory.path(), &HOUR);
+    let many = "a: b\r\n".repeat(100);
+    let long = format!("a: {}\r\n", "b".repeat(20_000));
+    for headers in [many, long] {
+        let mut client = server.connect();
+        let _ = client.write(format!("GET / HTTP/1.1\r\nhost: test\r\n{headers}\r\n").as_bytes());
+        assert_eq!(client.read().expect("an answer").status, 431);
+    }
+    let mut client = server.connect();
+    client
+        .write(b"POST /orders HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 10000000000\r\n\r\n")
+        .expect("it is sent");
+    assert_eq!(client.read().expect("an answer").status, 413, "and no invitation to send 10 GB");
+    assert_eq!(server.post("/orders", &"x\n".repeat(10_001)).status, 413);
+    assert_eq!(server.post("/orders", &"x\n".repeat(10_000)).lines().len(), 10_000);
+}
+
+#[test]
+fn slow_heads_slow_bodies_and_idle_connections_are_ended() {
+    let directory = Directory::new("slow");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--timeout", "300ms"]);
+    let mut idle = server.connect();
+    assert_eq!(idle.send("GET", "/healthz", &[], b"").expect("an answer").status, 200);
+    let mut slow_head = server.connect();
+    slow_head.write(b"GET /healthz HTTP/1.1\r\nhost:").expect("a part is sent");
+    let mut slow_body = server.connect();
+    slow_body
+        .write(b"POST /orders HTTP/1.1\r\nhost: test\r\ncontent-length: 100\r\n\r\n{")
+        .expect("a part is sent");
+    assert_eq!(slow_body.read().expect("an answer").status, 408);
+    assert!(closed(&mut slow_head) && closed(&mut idle));
+    assert_eq!(server.get("/healthz").status, 200, "others are served");
+}
+
+/// Whether the server ends the connection, with an answer or without.
+fn closed(client: &mut Client) -> bool {
+    match client.read() {
+        Ok(answer) => answer.status == 408 && client.read().is_err(),
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+/// Requests of a client that never reads, as many as the connection takes.
+fn never_reader(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).expect("a connection");
+    stream.set_write_timeout(Some(Duration::from_millis(20))).expect("a time limit");
+    let requests = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n".repeat(2_000);
+    while stream.write_all(&requests).is_ok() {}
+    stream
+}
+
+#[test]
+fn clients_that_never_read_are_ended() {
+    let directory = Directory::new("unread");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--timeout", "300ms"]);
+    let mut rude = never_reader(&server);
+    thread::sleep(Duration::from_secs(1));
+    rude.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    let read = io::copy(&mut rude, &mut io::sink());
+    let ended = read.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true);
+    assert!(ended, "the server has ended the connection");
+}
+
+/// More rude clients than there are places: those that ask and read are answered all the same.
+#[test]
+fn rude_clients_cost_each_other_their_places() {
+    let directory = Directory::new("rude");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--max-connections", "40"]);
+    let mut rude = (0..50).map(|_| never_reader(&server)).collect::<Vec<_>>();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(server.address).expect("a connection");
+        stream.write_all(b"POST /orders HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{").expect("a part");
+        rude.push(stream);
+    }
+    for id in 1..20 {
+        let begin = Instant::now();
+        assert_eq!(server.get("/healthz").status, 200);
+        assert_eq!(server.post("/orders", &order(id, "nut")).statuses(), ["placed"]);
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    }
+}
+
+/// A place needs a file. A server that may not open as many says so, and with as many places as it may have
+/// it serves or ends whoever holds one.
+#[test]
+fn there_is_a_file_for_each_place() {
+    let directory = Directory::new("files");
+    let few_files = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\"", PROGRAM]);
+        shell
+    };
+    let mut refused = few_files();
+    refused.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
+    let refused = refused.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.status.code() == Some(2) && said.contains("--max-connections 800 needs 864 files"),
+        "{said}"
+    );
+    let most =
+        said.split("--max-connections ").nth(2).and_then(|rest| rest.split(' ').next()).expect("a number");
+    let server = Server::launch(few_files(), directory.path(), &["--max-connections", most]);
+    server.wait_until_ready();
+    let held = (0..600).map(|_| server.connect()).collect::<Vec<_>>();
+    for id in 1..20 {
+        let begin = Instant::now();
+        assert_eq!(server.get("/healthz").status, 200);
+        assert_eq!(server.post("/orders", &order(id, "nut")).statuses(), ["placed"]);
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    }
+    drop(held);
+}
+
+/// A burst of requests, each on a connection of its own: more than there are places.
+#[test]
+fn a_burst_is_answered_whole() {
+    let directory = Directory::new("burst");
+    let server = Server::start(directory.path(), &HOUR);
+    let clients = (1..=900).map(|id| {
+        let mut client = server.connect();
+        let body = order(id, "nut");
+        let head = format!("POST /orders HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write(format!("{head}{body}").as_bytes()).expect("it is sent");
+        client
+    });
+    let mut clients = clients.collect::<Vec<_>>();
+    for client in &mut clients {
+        assert_eq!(client.read().expect("an answer").status, 200);
+    }
+}
