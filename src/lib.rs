@@ -80,6 +80,8 @@ pub use future::global::{
 pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
+#[cfg(feature = "introspect")]
+pub use timer::introspect::{Pending, PendingPlace};
 #[cfg(feature = "timer")]
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Group, Job, Lateness,

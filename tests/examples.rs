@@ -11,6 +11,9 @@ fn run(example: &str) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is within the target directory");
     let mut command = Command::new(env::var_os("CARGO").expect("cargo runs the tests"));
     command.args(["run", "--quiet", "--locked", "--example", example]).arg("--target-dir").arg(target);
+    if cfg!(feature = "introspect") {
+        command.args(["--features", "introspect"]);
+    }
     let output = command.output().expect("cargo can be started");
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "{example}: {}\n{out}\n{err}", output.status);
@@ -35,6 +38,16 @@ fn count(out: &str, text: &str) -> usize {
 fn timeouts() {
     let texts = ["fast: \"the answer to fast\"", "slow: Err(TimedOut)", "closed after 5"];
     prints("timeouts", &[&texts[..], &["10000 of 10000 tasks were in time", " 0 pending"]].concat());
+}
+
+#[test]
+#[cfg(feature = "introspect")]
+fn introspect() {
+    let leak = ["set at", "examples/introspect.rs:", ": 1000 timers, the oldest 10 minutes ago"];
+    prints("introspect", &leak);
+    let out = run("introspect");
+    let (_, after) = out.split_once("have been cancelled").expect("it mends the leak");
+    assert!(count(after, "examples/introspect.rs:") == 2 && !after.contains("1000"), "{out}");
 }
 
 #[test]

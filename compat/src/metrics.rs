@@ -1,9 +1,14 @@
-//! metrics: the fields of `Stats` as counters, gauges and a histogram.
+//! metrics: the fields of `Stats` as counters, gauges and a histogram; with the feature `introspect`,
+//! pending timers by place.
 
+#[cfg(feature = "introspect")]
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+#[cfg(feature = "introspect")]
+use shardwheel::Pending;
 use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 
 /// Reports a timer's [`Stats`] to the recorder that the program has installed.
@@ -16,6 +21,9 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// | `shardwheel_longest_callback_seconds` | gauge | `longest_callback` |
 /// | `shardwheel_core` | gauge, if known | `core` |
 /// | `shardwheel_lateness_seconds` | histogram | `lateness` |
+///
+/// With the feature `introspect` also the pending timers by the call that has set them, with a label
+/// `place`: see `by_place` and `record_pending`.
 ///
 /// Install the recorder first: descriptions go to the recorder that is there when the reporter is
 /// made.
@@ -59,6 +67,11 @@ pub struct TimerMetrics {
     each_shard: bool,
     /// What has been recorded of each shard's lateness, or of the total.
     recorded: Vec<Recorded>,
+    #[cfg(feature = "introspect")]
+    by_place: bool,
+    /// The places that have been recorded.
+    #[cfg(feature = "introspect")]
+    places: BTreeSet<String>,
 }
 
 /// How many timers have been recorded, by the start of their bucket.
@@ -84,6 +97,68 @@ impl TimerMetrics {
     #[must_use]
     pub fn each_shard(self) -> Self {
         Self { each_shard: true, ..self }
+    }
+
+    /// Makes [`every`](Self::every) report the pending timers by place, as
+    /// [`record_pending`](Self::record_pending) does.
+    #[cfg(feature = "introspect")]
+    #[must_use]
+    pub fn by_place(self) -> Self {
+        Self { by_place: true, ..self }
+    }
+
+    /// Reports the pending timers by the call that has set them, as gauges with a label `place`
+    /// (`src/main.rs:10:5`):
+    ///
+    /// | name | value |
+    /// |---|---|
+    /// | `shardwheel_place_pending` | how many there are |
+    /// | `shardwheel_place_overdue` | how many of them are due, and have not fired |
+    /// | `shardwheel_place_late_seconds` | for how long the first has been due |
+    /// | `shardwheel_place_first_due_seconds` | until the first is due |
+    /// | `shardwheel_place_oldest_seconds` | since the oldest was scheduled |
+    ///
+    /// A place that has no pending timer any more is reported with zeroes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::Timer;
+    /// use shardwheel_compat::TimerMetrics;
+    ///
+    /// let timer = Timer::new()?;
+    /// let mut metrics = TimerMetrics::new();
+    /// metrics.record_pending(&timer.pending());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// What [`Timer::pending`] costs, and a look-up of five metrics for each place.
+    #[cfg(feature = "introspect")]
+    pub fn record_pending(&mut self, pending: &Pending) {
+        let mut gone = self.places.clone();
+        for place in &pending.places {
+            let name = place.place.map_or("other".into(), |place| place.to_string());
+            let first = place
+                .earliest
+                .map_or(f64::INFINITY, |at| at.saturating_duration_since(pending.at).as_secs_f64());
+            let oldest = pending.at.saturating_duration_since(place.oldest).as_secs_f64();
+            let (count, overdue) = (place.count as f64, place.overdue as f64);
+            self.set_place(&name, [count, overdue, place.late.as_secs_f64(), first, oldest]);
+            gone.remove(&name);
+            self.places.insert(name);
+        }
+        gone.iter().for_each(|name| self.set_place(name, [0.0; PLACE_GAUGES.len()]));
+    }
+
+    #[cfg(feature = "introspect")]
+    fn set_place(&self, place: &str, values: [f64; PLACE_GAUGES.len()]) {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("place", place.to_owned()));
+        for ((name, ..), value) in PLACE_GAUGES.into_iter().zip(values) {
+            gauge!(name, labels.clone()).set(value);
+        }
     }
 
     /// Reports `stats`.
@@ -115,6 +190,10 @@ impl TimerMetrics {
         timer.schedule_every(period, move || {
             if let Some(timer) = weak.upgrade() {
                 self.record(&timer.stats());
+                #[cfg(feature = "introspect")]
+                if self.by_place {
+                    self.record_pending(&timer.pending());
+                }
             }
         })
     }
@@ -149,6 +228,16 @@ const GAUGES: [(&str, Unit, &str, Value<f64>); 4] = [
     }),
 ];
 
+/// Name, unit and description of each gauge of a place.
+#[cfg(feature = "introspect")]
+const PLACE_GAUGES: [(&str, Unit, &str); 5] = [
+    ("shardwheel_place_pending", Unit::Count, "Timers pending that the call has set."),
+    ("shardwheel_place_overdue", Unit::Count, "Those that are due, and have not fired."),
+    ("shardwheel_place_late_seconds", Unit::Seconds, "For how long the first has been due."),
+    ("shardwheel_place_first_due_seconds", Unit::Seconds, "Until the first is due."),
+    ("shardwheel_place_oldest_seconds", Unit::Seconds, "Since the oldest was scheduled."),
+];
+
 const CORE: &str = "shardwheel_core";
 const LATENESS: &str = "shardwheel_lateness_seconds";
 
@@ -157,6 +246,10 @@ fn describe() {
         describe_counter!(name, Unit::Count, description);
     }
     for (name, unit, description, _) in GAUGES {
+        describe_gauge!(name, unit, description);
+    }
+    #[cfg(feature = "introspect")]
+    for (name, unit, description) in PLACE_GAUGES {
         describe_gauge!(name, unit, description);
     }
     describe_gauge!(CORE, "The core that the shard's thread is pinned to.");

@@ -72,6 +72,35 @@ fn check_shards(page: &str) {
     assert_eq!(value(page, "shardwheel_fired_total{timer=\"each\"}"), None);
 }
 
+#[cfg(feature = "introspect")]
+async fn check_places(address: SocketAddr) {
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).build().unwrap();
+    let line = line!() + 1;
+    let set = || timer.schedule_after(Duration::from_secs(60), || ()).unwrap();
+    let keys = [set(), set()];
+    clock.advance(Duration::from_secs(20));
+    let mut metrics = TimerMetrics::new().label("timer", "placed");
+    metrics.record_pending(&timer.pending());
+    let page = get(address, "/metrics").await;
+    let row = page.lines().find(|line| line.starts_with("shardwheel_place_pending")).unwrap().to_owned();
+    assert!(row.contains(&format!("{}:{line}:", file!())) && row.ends_with(" 2"), "{page}");
+    let of = |page: &str, name: &str| {
+        value(page, &row.replace("_pending{", &format!("_{name}{{")).replace(" 2", ""))
+    };
+    let values = |page: &str| {
+        ["pending", "overdue", "late_seconds", "first_due_seconds", "oldest_seconds"]
+            .map(|name| of(page, name))
+    };
+    assert_eq!(values(&page), [2.0, 0.0, 0.0, 40.0, 20.0].map(Some), "{page}");
+
+    // A place whose timers have ended goes to zero.
+    assert_eq!(timer.cancel_batch(keys), 2);
+    metrics.record_pending(&timer.pending());
+    let page = get(address, "/metrics").await;
+    assert_eq!(values(&page), [0.0; 5].map(Some), "{page}");
+}
+
 #[test]
 fn a_scrape_has_all_figures() {
     run(async {
@@ -84,6 +113,9 @@ fn a_scrape_has_all_figures() {
         let page = get(address, "/metrics").await;
         check_totals(&page);
         check_shards(&page);
+
+        #[cfg(feature = "introspect")]
+        check_places(address).await;
 
         let real = Timer::new().unwrap();
         let reports = TimerMetrics::new().label("timer", "real");

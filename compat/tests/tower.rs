@@ -192,7 +192,11 @@ mod headers {
             let slack = Duration::from_secs(10);
             let timer = shardwheel::Timer::builder().clock(clock.clone()).slack(slack).build().unwrap();
             let service = ServiceBuilder::new()
-                .layer(TimeoutLayer::new(Duration::from_secs(60)).with_timer(timer).headers(Headers::Grpc))
+                .layer(
+                    TimeoutLayer::new(Duration::from_secs(60))
+                        .with_timer(timer.clone())
+                        .headers(Headers::Grpc),
+                )
                 .service_fn(|_: Request<()>| future::pending::<Result<(), BoxError>>());
             let request =
                 sent.into_iter().fold(Request::builder(), |to, sent| to.header("grpc-timeout", sent));

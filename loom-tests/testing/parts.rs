@@ -17,7 +17,14 @@ impl<T> LoneNode<T> {
     pub fn arm(&self, deadline: Tick, payload: T) -> Option<u64> {
         // SAFETY: the caller of `arm` states that the node is free and its own.
         let vacant = unsafe { self.0.prepare(deadline)? };
+        self.0.set_tag(shard::Tag::default().map(|_: u64| deadline));
         Some(vacant.arm_free(payload).0.into())
+    }
+
+    /// The deadline and the tag of the pending timer. [`arm`](Self::arm) makes both equal.
+    #[cfg(feature = "introspect")]
+    pub fn look(&self) -> Option<(Tick, Tick)> {
+        self.0.look(0).map(|(deadline, [tag])| (deadline, tag))
     }
 
     /// Cancels the timer of that generation.

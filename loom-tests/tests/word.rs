@@ -232,3 +232,24 @@ fn hazard_4_a_move_in_vain_against_a_cancel() {
         ledger.balance();
     });
 }
+
+/// A thread looks at a timer while that is cancelled and its node armed anew. It never sees the
+/// deadline of one timer with the tag of the other.
+#[cfg(feature = "introspect")]
+#[test]
+fn hazard_7_a_look_at_a_node_that_is_armed_anew() {
+    model(|| {
+        let node = Arc::new(LoneNode::new());
+        let first = node.arm(5, ()).unwrap();
+        let looks = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.look())
+        };
+        assert!(node.cancel(first).is_some() && node.free_cancelled());
+        let second = node.arm(9, ()).unwrap();
+        let seen = looks.join().unwrap();
+        assert!(seen.is_none_or(|(deadline, tag)| deadline == tag && [5, 9].contains(&tag)), "{seen:?}");
+        assert_eq!(node.look(), Some((9, 9)));
+        node.cancel(second);
+    });
+}

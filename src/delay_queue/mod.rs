@@ -104,6 +104,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// 24 bytes a value, and is copied when it has doubled; an insert beside another one or beside an
     /// [`iter`](Self::iter) allocates its part of it. The caller's stack needs room for some copies of
     /// the value, as that of a consumer does.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let (value, times) = handle.beside(value, || {
@@ -119,6 +120,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
@@ -126,6 +128,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.insert_for(handle, times, value)
     }
 
+    #[cfg_attr(feature = "introspect", track_caller)]
     fn insert_for(
         &self,
         handle: &ShardHandle,

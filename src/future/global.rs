@@ -119,6 +119,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 ///
 /// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
 /// its shard.
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();
     let deadline = after(&shard, duration);
@@ -131,6 +132,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// # Panics
 ///
 /// If the [global timer](Timer::global) cannot be made.
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let shard = GlobalShard::current();
     let deadline = shard.time.since_start(deadline);
@@ -192,8 +194,9 @@ pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
 ///
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), || sleep(duration))
+    Timeout::new(future.into_future(), sleep(duration))
 }
 
 /// Limits `future` to the time until `deadline`; as [`timeout()`].
@@ -206,8 +209,9 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// If the [global timer](Timer::global) cannot be made.
 #[inline]
+#[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), || sleep_until(deadline))
+    Timeout::new(future.into_future(), sleep_until(deadline))
 }
 
 /// Limits `future` to a time within `window`, which the timer chooses: see [`sleep_within`]; as
@@ -223,7 +227,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 #[inline]
 #[track_caller]
 pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
-    Timeout::new(future.into_future(), || sleep_within(window))
+    Timeout::new(future.into_future(), sleep_within(window))
 }
 
 /// Returns a stream of moments `period` apart. The first comes one period from now.

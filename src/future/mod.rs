@@ -37,6 +37,7 @@ pub(crate) use wait::WakerId;
 impl Timer {
     /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready
     /// at its first poll.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), after(handle, duration), self.membership())
@@ -44,6 +45,7 @@ impl Timer {
 
     /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
     /// ready at its first poll.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.membership())
@@ -78,18 +80,21 @@ impl Timer {
     ///
     /// The sleep resolves to an error if the window ends before it starts:
     /// [`ScheduleErrorKind::WindowEndsBeforeStart`](crate::ScheduleErrorKind::WindowEndsBeforeStart).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_within(&self, window: RangeInclusive<Instant>) -> Sleep {
         Sleep::within(Arc::clone(self.handle()), window, self.membership())
     }
 
     /// Limits `future` to `duration` from now.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), || self.sleep(duration))
+        Timeout::new(future.into_future(), self.sleep(duration))
     }
 
     /// Limits `future` to the time until `deadline`.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), || self.sleep_until(deadline))
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
     }
 
     /// Limits `future` to a time within `window`, which the timer chooses: see
@@ -117,15 +122,17 @@ impl Timer {
     ///
     /// As of [`sleep_within`](Self::sleep_within), in a
     /// [`TimeoutError::Sleep`].
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_within<F: IntoFuture>(
         &self,
         window: RangeInclusive<Instant>,
         future: F,
     ) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), || self.sleep_within(window))
+        Timeout::new(future.into_future(), self.sleep_within(window))
     }
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval(&self, period: Duration) -> Interval {
         let sleep = self.sleep(period);
         let first = sleep.deadline();
@@ -151,6 +158,7 @@ impl Timer {
     /// assert!(block_on(interval.tick())? >= start); // no minute has passed
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
         Interval::new(self.sleep_until(start), Some(start), period)
     }

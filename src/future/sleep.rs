@@ -60,17 +60,20 @@ pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
 
 impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub(super) fn new(handle: H, deadline: Nanos, membership: Option<Box<Membership>>) -> Self {
-        let wait = Wait::new(deadline, handle.time.slack, membership);
+        let wait = Wait::new(deadline, handle.time.slack, handle.here(), membership);
         Self { handle, wait }
     }
 
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub(super) fn within(
         handle: H,
         window: RangeInclusive<Instant>,
         membership: Option<Box<Membership>>,
     ) -> Self {
-        let wait = handle.window(window).map(|(start, slack)| Wait::new(start, slack, membership));
+        let (tag, window) = (handle.here(), handle.window(window));
+        let wait = window.map(|(start, slack)| Wait::new(start, slack, tag, membership));
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
 

@@ -52,18 +52,15 @@ pin_project! {
 }
 
 impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
-    /// Limits the future by the sleep, and by the deadline that the caller has inherited. Asks for that
-    /// first: where nothing can unwind any more, the sleep is made in its place.
+    /// Limits the future by the sleep, and by the deadline that the caller has inherited.
     #[inline]
-    pub(super) fn new(future: F, sleep: impl FnOnce() -> Sleep<H>) -> Self {
-        let inherited = Inherited::deadline();
-        let mut this = Self { future, sleep: sleep(), ended: false };
-        if let Some(deadline) = inherited {
-            let (deadline, wait) = (this.sleep.handle.time.since_start(deadline.at), &mut this.sleep.wait);
+    pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
+        if let Some(deadline) = Inherited::deadline() {
+            let (deadline, wait) = (sleep.handle.time.since_start(deadline.at), &mut sleep.wait);
             wait.deadline = wait.deadline.min(deadline);
             wait.slack = wait.slack.min(deadline - wait.deadline);
         }
-        this
+        Self { future, sleep, ended: false }
     }
 }
 

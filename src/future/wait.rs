@@ -38,7 +38,7 @@ use std::time::Instant;
 use super::budget;
 use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
-use crate::shard::{Exchanged, Key, Scheduler};
+use crate::shard::{Exchanged, Key, Scheduler, Tag};
 use crate::tick::Tick;
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Task, TimerKey};
 
@@ -54,6 +54,8 @@ pub(super) struct Wait {
     pub(super) deadline: Nanos,
     /// How long after the deadline the timer may be due. A reset keeps it.
     pub(super) slack: Nanos,
+    /// Of the call that made it.
+    tag: Tag,
     state: State,
     /// Of a member of a group.
     membership: Option<Box<Membership>>,
@@ -86,13 +88,13 @@ impl WakerId {
 
 impl Wait {
     #[inline]
-    pub(super) fn new(deadline: Nanos, slack: Nanos, membership: Option<Box<Membership>>) -> Self {
-        Self { deadline, slack, state: State::Idle, membership }
+    pub(super) fn new(deadline: Nanos, slack: Nanos, tag: Tag, membership: Option<Box<Membership>>) -> Self {
+        Self { deadline, slack, tag, state: State::Idle, membership }
     }
 
     /// One that has ended in an error.
     pub(super) fn refused(kind: ScheduleErrorKind) -> Self {
-        Self { deadline: NEVER, slack: 0, state: State::Done(Err(SleepError::new(kind))), membership: None }
+        Self { state: State::Done(Err(SleepError::new(kind))), ..Self::new(NEVER, 0, Tag::default(), None) }
     }
 
     pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
@@ -203,7 +205,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match handle.scheduler.schedule_by(tick, || Task::Wake(Some(clone))) {
+        match handle.scheduler.schedule_by(self.tag, tick, || Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 self.wait_on(handle)

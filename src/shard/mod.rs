@@ -101,7 +101,7 @@ pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
-pub(crate) use node::{Extended, Stopped};
+pub(crate) use node::{Extended, Stopped, Tag};
 pub(crate) use shared::bound::Bound;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {

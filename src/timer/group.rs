@@ -33,7 +33,7 @@ use super::task::Task;
 use super::time::{Nanos, Time};
 use crate::clock::unpoisoned;
 use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::shard::{Key, Stopped};
+use crate::shard::{Key, Stopped, Tag};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tick::Tick;
 
@@ -271,13 +271,15 @@ impl Members {
     pub(super) fn schedule(
         self: &Arc<Self>,
         handle: &ShardHandle,
+        tag: Tag,
         tick: Tick,
         task: Task,
     ) -> Result<Key, ScheduleError<Task>> {
         let (recurs, membership) = (task.recurs(), self.join());
         let (number, task) = (membership.number, Box::new(task));
-        let scheduled =
-            handle.scheduler.schedule_by(tick, || Task::Callback(Inline::hold(Member { membership, task })));
+        let scheduled = handle
+            .scheduler
+            .schedule_by(tag, tick, || Task::Callback(Inline::hold(Member { membership, task })));
         let filled = scheduled.and_then(|key| match self.fill(number, handle, TimerKey::new(key, recurs)) {
             Some(member) => Err(ScheduleError::new(ScheduleErrorKind::Cancelled, member)),
             None => Ok(key),

@@ -32,6 +32,7 @@
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
 //! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown ends it. |
+//! | `place.rs`, `introspect.rs` | Which calls have set the pending timers. |
 //! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
@@ -45,8 +46,11 @@ mod executor;
 mod global;
 mod group;
 pub(crate) mod inline;
+#[cfg(feature = "introspect")]
+pub(crate) mod introspect;
 mod key;
 mod pace;
+mod place;
 mod placement;
 mod recurring;
 mod run;
@@ -180,6 +184,7 @@ impl Timer {
     /// larger callback is boxed. The shard allocates when it grows, and usually when a thread uses
     /// it for the first time.
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
@@ -196,6 +201,7 @@ impl Timer {
     ///
     /// As [`schedule_after`](Self::schedule_after).
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_at<F>(&self, deadline: Instant, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
@@ -282,6 +288,7 @@ impl Timer {
 
     /// Schedules a callback that runs once, at the tick that `tick` chooses by the clock.
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     fn schedule_once<F>(
         &self,
         callback: F,

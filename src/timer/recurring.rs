@@ -29,6 +29,7 @@ impl Timer {
     ///
     /// As [`schedule_after`](Self::schedule_after). The callback is boxed once. An occurrence
     /// allocates nothing: the same node is armed anew.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_every<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnMut() + Send + 'static,
@@ -49,6 +50,7 @@ impl Timer {
     /// # Performance
     ///
     /// As [`schedule_every`](Self::schedule_every).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_with<S, F>(&self, schedule: S, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         S: Schedule,
@@ -95,6 +97,7 @@ impl Timer {
     ///
     /// As [`schedule_every`](Self::schedule_every), and one more reading of the clock for each
     /// occurrence.
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_repeating<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static,
@@ -111,6 +114,7 @@ impl Timer {
     /// # Errors
     ///
     /// As [`schedule_with`](Self::schedule_with).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_repeating_with<S, F>(
         &self,
         schedule: S,
@@ -126,6 +130,7 @@ impl Timer {
         })
     }
 
+    #[cfg_attr(feature = "introspect", track_caller)]
     fn schedule_recurring<S, F>(
         &self,
         schedule: S,

@@ -32,6 +32,7 @@ impl ShardHandle {
     /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
     /// if there is a group. If it is refused, the error returns it.
     #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub(crate) fn schedule<R: Run>(
         &self,
         group: Option<&Arc<Members>>,
@@ -40,8 +41,8 @@ impl ShardHandle {
     ) -> Result<Key, ScheduleError<R>> {
         let make = || Task::Callback(Inline::hold(content));
         let scheduled = match group {
-            None => self.scheduler.schedule_by(tick, make),
-            Some(members) => members.schedule(self, tick, make()),
+            None => self.scheduler.schedule_by(self.here(), tick, make),
+            Some(members) => members.schedule(self, self.here(), tick, make()),
         };
         scheduled.map_err(|refused| refused.map(Task::into_content))
     }

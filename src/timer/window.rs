@@ -54,6 +54,7 @@ impl Timer {
     /// # Performance
     ///
     /// As [`schedule_at`](Self::schedule_at).
+    #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_within<F>(
         &self,
         window: RangeInclusive<Instant>,

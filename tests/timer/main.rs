@@ -17,6 +17,8 @@ mod ending;
 mod executors;
 mod groups;
 mod hostile;
+#[cfg(feature = "introspect")]
+mod introspect;
 mod keys;
 mod last_handle;
 mod limits;

@@ -15,7 +15,14 @@ use super::state::{Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
 
-/// A node: 20 bytes and the payload. All zeroes is a valid, free node.
+/// What a `Timer` notes of a timer for the feature `introspect`: a number that means nothing to the
+/// shard. Without the feature it takes no memory and no instruction.
+pub(crate) type Tag = [u64; TAGS];
+
+const TAGS: usize = cfg!(feature = "introspect") as usize;
+
+/// A node: 20 bytes and the payload, and 8 bytes for the tag if there is one. All zeroes is a valid,
+/// free node.
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
@@ -23,6 +30,8 @@ pub(crate) struct Node<T> {
     /// Constant while the timer is pending. Written by the owner of a free node and, where it arms
     /// a timer anew, by the advancer.
     pub(super) base: AtomicU64,
+    /// Constant while the timer is pending. Written by the owner of a free or held node.
+    tag: [AtomicU64; TAGS],
     next: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
 }
@@ -62,6 +71,7 @@ impl<T> Node<T> {
         Self {
             word: AtomicU64::new(0),
             base: AtomicU64::new(0),
+            tag: Default::default(),
             next: AtomicU32::new(super::NIL),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -78,6 +88,19 @@ impl<T> Node<T> {
     /// The link to the next node of the list.
     pub(crate) fn next(&self) -> &AtomicU32 {
         &self.next
+    }
+
+    /// Notes the tag of the timer that the caller is about to put into the node, which it owns.
+    pub(crate) fn set_tag(&self, tag: Tag) {
+        // Ordering: Release, pairs with the Acquire in `tag`: a thread that reads this tag finds the
+        // word of the node's former timer replaced.
+        self.tag.iter().zip(tag).for_each(|(cell, tag)| cell.store(tag, Ordering::Release));
+    }
+
+    /// The tag of the timer that is pending, or about to be.
+    pub(crate) fn tag(&self) -> Tag {
+        // Ordering: Acquire, pairs with `set_tag`.
+        self.tag.each_ref().map(|cell| cell.load(Ordering::Acquire))
     }
 
     /// The word. What the thread that stored it had done before is visible.

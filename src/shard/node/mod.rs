@@ -15,7 +15,7 @@ mod cell;
 mod recurring;
 pub(crate) mod state;
 
-pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Vacant};
+pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Tag, Vacant};
 pub(crate) use recurring::Stopped;
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
@@ -157,6 +157,17 @@ impl<T> Node<T> {
                 return Some(deadline);
             }
         }
+    }
+
+    /// Returns the deadline and the tag of the timer that is pending here, if there is one.
+    ///
+    /// Both belong to one timer: the tag is read after the word. A later owner of the node writes its
+    /// tag after the word has left `Pending` for good, so a thread that has read that tag finds the
+    /// word changed, and [`deadline_of`](Self::deadline_of) fails.
+    #[cfg(feature = "introspect")]
+    pub(crate) fn look(&self, era: u32) -> Option<(Tick, Tag)> {
+        let ((_, word), tag) = (self.pending()?, self.tag());
+        Some((self.deadline_of(era, join(era, word.version()))?, tag))
     }
 
     /// Returns the word if the timer of that generation is pending.

@@ -28,7 +28,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{OwnedNode, Stay};
-use crate::shard::node::{Node, PayloadSlot};
+use crate::shard::node::{Node, PayloadSlot, Tag};
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Lane, Local};
@@ -81,13 +81,16 @@ impl<T> Scheduler<T> {
     /// an overflow wheel), and for the thread's lane, usually at its first call.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
-        self.schedule_by(deadline, || payload)
+        self.schedule_by(Tag::default(), deadline, || payload)
     }
 
-    /// As [`schedule`](Self::schedule). `make` builds the payload in its node. It runs no user code,
-    /// because the lane is in use.
+    /// As [`schedule`](Self::schedule), for a timer with a tag. `make` builds the payload in its node.
+    /// It runs no user code, because the lane is in use.
     #[inline]
-    pub(crate) fn schedule_by(&self, due: Tick, make: impl FnOnce() -> T) -> Result<Key, ScheduleError<T>> {
+    pub(crate) fn schedule_by<F>(&self, tag: Tag, due: Tick, make: F) -> Result<Key, ScheduleError<T>>
+    where
+        F: FnOnce() -> T,
+    {
         let shared = &*self.shared;
         let mut entered = shared.lanes.enter();
         let (lane, local) = entered.parts();
@@ -104,6 +107,7 @@ impl<T> Scheduler<T> {
                 return Err(ScheduleError::new(kind, make()));
             }
         };
+        acquired.vacant().node().set_tag(tag);
         let accepted = self.accept(lane, local, acquired, due, make);
         self.return_spare_nodes(lane, local);
         let (key, must_wake) = accepted?;
@@ -252,6 +256,25 @@ impl<T> Scheduler<T> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Calls `look` with the deadline and the tag of each pending timer. O(nodes that have memory).
+    ///
+    /// A timer that ends or is scheduled meanwhile may be left out. One that another thread moves
+    /// meanwhile may be left out or come twice, and one whose payload is out is left out.
+    #[cfg(feature = "introspect")]
+    pub(crate) fn each_pending(&self, mut look: impl FnMut((Tick, Tag))) {
+        use crate::shard::memory::slot::Keep;
+        let slab = &self.shared.slab;
+        for word in 0..slab.words() {
+            let mut entered = self.shared.lanes.enter();
+            let who = &entered.parts().1.participant;
+            // Both pins protect: the word's segment, which the advancer may give back meanwhile.
+            for id in slab.taken(word, Keep::pinned(&who.pin())) {
+                let stay = Stay::pinned(id, who);
+                slab.get(&stay).and_then(|(node, era)| node.look(era)).into_iter().for_each(&mut look);
+            }
+        }
     }
 
     /// Returns what the shard has done and what it holds. O(threads + segments).

@@ -88,6 +88,7 @@ impl<T> Scheduler<T> {
             self.return_spare_nodes(lane, local);
             return None;
         };
+        acquired.vacant().node().set_tag(node.tag());
         look(&payload);
         let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
         self.shared.counting.note_change();

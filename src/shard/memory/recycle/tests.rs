@@ -144,6 +144,7 @@ fn a_quarter_of_a_segment_is_enough() {
 }
 
 #[test]
+#[cfg_attr(feature = "introspect", ignore = "nodes are larger")]
 fn a_batch_is_given_in_steps() {
     let (mut scene, nodes) = Scene::<u64>::full(3);
     let one_of_each_word: Vec<_> = nodes.iter().copied().step_by(WORD_NODES).collect();

@@ -78,6 +78,7 @@ impl Scene {
 }
 
 #[test]
+#[cfg_attr(feature = "introspect", ignore = "nodes are larger")]
 fn there_is_a_limit() {
     assert_eq!((Slab::<Large>::limit(), Slab::<u64>::limit()), (1 << 24, u32::MAX as usize));
 }

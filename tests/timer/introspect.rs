@@ -1,0 +1,245 @@
+//! Which calls have set the pending timers. `cargo test --features introspect --test timer introspect`
+//!
+//! Places are told apart by their lines: each call stands on a line of its own.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{DelayQueue, Pending, PendingPlace, Timer};
+
+use crate::support::{HOUR, after, by_hand, manual, ms, poll, secs, threads};
+
+/// The pending timers that calls on that line of this file have set.
+fn at(pending: &Pending, line: u32) -> Option<PendingPlace> {
+    let is_here = |place: &&PendingPlace| {
+        place.place.is_some_and(|place| place.line() == line && place.file() == file!())
+    };
+    pending.places.iter().find(is_here).cloned()
+}
+
+fn never() -> std::future::Pending<()> {
+    std::future::pending()
+}
+
+/// Polls a future, which is not ready.
+fn waits(future: &mut (impl Future + Unpin)) -> bool {
+    poll(future, Waker::noop()).is_pending()
+}
+
+fn count(timer: &Timer) -> usize {
+    timer.pending().places.iter().map(|place| place.count).sum()
+}
+
+#[test]
+fn each_place_has_its_timers() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    let first = line!() + 1;
+    let set = |delay| timer.schedule_after(delay, || ()).expect("the timer is open");
+    let key = set(secs(60));
+    clock.advance(secs(10));
+    set(secs(20));
+    set(secs(90));
+    let other = line!() + 1;
+    let late = timer.schedule_at(start + HOUR, || ()).expect("the timer is open");
+
+    let pending = timer.pending();
+    assert_eq!(pending.at, start + secs(10));
+    let [most, least] = &pending.places[..] else { panic!("there are two places: {pending}") };
+    assert_eq!((Some(most), Some(least)), (at(&pending, first).as_ref(), at(&pending, other).as_ref()));
+    assert_eq!((most.count, most.overdue, most.late), (3, 0, Duration::ZERO));
+    assert_eq!((most.earliest, most.oldest), (Some(start + secs(30)), start));
+    assert_eq!((least.count, least.earliest, least.oldest), (1, Some(start + HOUR), start + secs(10)));
+
+    // A timer that moves keeps its place and its age, in its node and in another one.
+    let key = timer.reschedule_after(key, secs(200)).expect("it is pending");
+    timer.reschedule_after(key, secs(1)).expect("it is pending");
+    timer.cancel(late);
+    let pending = timer.pending();
+    let most = at(&pending, first).expect("it has timers");
+    assert_eq!((most.count, most.earliest, most.oldest), (3, Some(start + secs(11)), start));
+    assert_eq!(at(&pending, other), None);
+    clock.advance(secs(1));
+    assert_eq!(
+        at(&timer.pending(), first).map(|place| (place.count, place.oldest)),
+        Some((2, start + secs(10)))
+    );
+    clock.advance(HOUR);
+    assert!(timer.pending().places.is_empty());
+}
+
+#[test]
+fn all_calls_that_set_timers_have_places() {
+    let (timer, _clock) = manual();
+    let (queue, later) = (DelayQueue::new(&timer), timer.now() + HOUR);
+    let mut lines = Vec::new();
+    lines.push(line!() + 1);
+    timer.schedule_within(later..=later, || ()).expect("the timer is open");
+    lines.push(line!() + 1);
+    timer.schedule_every(HOUR, || ()).expect("the timer is open");
+    lines.push(line!() + 1);
+    timer.schedule_with(|at| Some(at + HOUR), || ()).expect("the timer is open");
+    lines.push(line!() + 1);
+    timer.schedule_repeating(HOUR, |_| ControlFlow::Continue(())).expect("the timer is open");
+    lines.push(line!() + 1);
+    timer.schedule_repeating_with(|at| Some(at + HOUR), |_| ControlFlow::Break(())).expect("it is open");
+    lines.push(line!() + 1);
+    queue.insert((), HOUR).expect("the timer is open");
+    lines.push(line!() + 1);
+    queue.insert_at((), later).expect("the timer is open");
+    lines.push(line!() + 1);
+    let mut sleep = timer.sleep(HOUR);
+    lines.push(line!() + 1);
+    let mut sleep_until = timer.sleep_until(later);
+    lines.push(line!() + 1);
+    let mut timeout = Box::pin(timer.timeout(HOUR, never()));
+    lines.push(line!() + 1);
+    let mut timeout_at = Box::pin(timer.timeout_at(later, never()));
+    lines.push(line!() + 1);
+    let mut interval = timer.interval(HOUR);
+    lines.push(line!() + 1);
+    let mut interval_at = timer.interval_at(later, HOUR);
+
+    assert_eq!(count(&timer), 7); // a future is pending from its first poll on
+    assert!(waits(&mut sleep) && waits(&mut sleep_until) && waits(&mut timeout) && waits(&mut timeout_at));
+    let mut ticks = (Box::pin(interval.tick()), Box::pin(interval_at.tick()));
+    assert!(waits(&mut ticks.0) && waits(&mut ticks.1));
+    let pending = timer.pending();
+    assert_eq!(pending.places.len(), lines.len());
+    for line in lines {
+        assert_eq!(at(&pending, line).map(|place| place.count), Some(1), "line {line} in\n{pending}");
+    }
+    drop(sleep);
+    assert_eq!(count(&timer), 12);
+}
+
+/// The functions on the global timer, which other tests use too.
+#[test]
+fn calls_on_the_global_timer_have_places() {
+    let first = line!() + 1;
+    let mut sleep = shardwheel::sleep(HOUR);
+    let mut sleep_until = shardwheel::sleep_until(Instant::now() + HOUR);
+    let mut timeout = Box::pin(shardwheel::timeout(HOUR, never()));
+    let mut timeout_at = Box::pin(shardwheel::timeout_at(Instant::now() + HOUR, never()));
+    let mut interval = shardwheel::interval(HOUR);
+    let mut interval_at = shardwheel::interval_at(Instant::now() + HOUR, HOUR);
+    assert!(waits(&mut sleep) && waits(&mut sleep_until) && waits(&mut timeout) && waits(&mut timeout_at));
+    let mut ticks = (Box::pin(interval.tick()), Box::pin(interval_at.tick()));
+    assert!(waits(&mut ticks.0) && waits(&mut ticks.1));
+    let pending = Timer::global().pending();
+    for line in first..first + 6 {
+        assert_eq!(at(&pending, line).map(|place| place.count), Some(1), "line {line} in\n{pending}");
+    }
+}
+
+#[test]
+fn a_function_that_tracks_its_caller_is_no_place() {
+    #[track_caller]
+    fn minute(timer: &Timer) {
+        timer.schedule_after(secs(60), || ()).expect("the timer is open");
+    }
+    let (timer, _clock) = manual();
+    let line = line!() + 1;
+    minute(&timer);
+    assert_eq!(at(&timer.pending(), line).map(|place| place.count), Some(1));
+}
+
+/// A shard that is behind: what is due and has not fired is overdue.
+#[test]
+fn what_is_overdue_is_late() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    let seen = Arc::new(Mutex::new(None));
+    let (note, weak) = (Arc::clone(&seen), timer.downgrade());
+    timer
+        .schedule_after(ms(1), move || *note.lock().unwrap() = weak.upgrade().map(|timer| timer.pending()))
+        .unwrap();
+    let line = line!() + 2;
+    for delay in [2, 3, 100] {
+        after_here(&timer, ms(delay));
+    }
+    clock.jump(ms(10));
+    let pending = seen.lock().unwrap().take().expect("the callback has run");
+    let place = at(&pending, line).expect("it has timers");
+    assert_eq!((place.count, place.overdue, place.late), (3, 2, ms(8)));
+    assert_eq!((pending.at, place.earliest), (start + ms(10), Some(start + ms(2))));
+    let [_, row] = pending.to_string().lines().map(str::to_owned).collect::<Vec<_>>().try_into().unwrap();
+    let words: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(words[..5], ["3", "2", "0.008", "0.000", "0.010"], "{pending}");
+    assert!(words[5].contains(&format!("{}:{line}:", file!())), "{pending}");
+}
+
+#[track_caller]
+fn after_here(timer: &Timer, delay: Duration) {
+    timer.schedule_after(delay, || ()).expect("the timer is open");
+}
+
+#[test]
+fn a_recurring_timer_keeps_its_place() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    let line = line!() + 1;
+    timer.schedule_every(secs(1), || ()).expect("the timer is open");
+    for second in 1..=3 {
+        let place = at(&timer.pending(), line).expect("it is pending");
+        assert_eq!((place.count, place.earliest, place.oldest), (1, Some(start + secs(second)), start));
+        clock.advance(secs(1));
+    }
+}
+
+#[test]
+fn what_never_fires_comes_last() {
+    let (timer, _clock) = manual();
+    after(&timer, Duration::MAX, || ());
+    let pending = timer.pending();
+    assert_eq!((pending.places.len(), pending.places[0].earliest), (1, None));
+    assert!(pending.to_string().contains(" inf "), "{pending}");
+}
+
+#[test]
+fn a_timer_that_has_ended_has_nothing_pending() {
+    let (timer, _clock) = by_hand(Timer::builder().shards(2));
+    after(&timer, HOUR, || ());
+    drop(timer.shutdown());
+    assert!(timer.pending().places.is_empty());
+}
+
+/// Threads use the same nodes in turn for timers of two places, due at different hours. A row that
+/// mixed the place of one timer with the deadline of another would show.
+#[test]
+fn no_row_mixes_two_timers_in_real_time() {
+    let timer = threads(1);
+    let (start, stops) = (timer.now(), AtomicBool::new(false));
+    let nothing: fn() = || ();
+    let first = line!() + 3;
+    let work = |turn: u32| {
+        let key = match turn % 2 {
+            0 => timer.schedule_at(start + HOUR, nothing),
+            _ => timer.schedule_at(start + 3 * HOUR, nothing),
+        };
+        timer.cancel(key.expect("the timer is open"));
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..).take_while(|_| !stops.load(Ordering::Relaxed)).for_each(work));
+        }
+        let mut rows = 0;
+        let begin = Instant::now();
+        while begin.elapsed() < secs(1) {
+            let pending = timer.pending();
+            for (line, due) in [(first, start + HOUR), (first + 1, start + 3 * HOUR)] {
+                let Some(place) = at(&pending, line) else { continue };
+                let earliest = place.earliest.expect("it can be represented");
+                assert!(earliest >= due && earliest < due + HOUR, "line {line} in\n{pending}");
+                assert!(place.count <= 2 && place.oldest >= start && place.oldest <= pending.at + secs(1));
+                rows += 1;
+            }
+        }
+        stops.store(true, Ordering::Relaxed);
+        assert!(rows > 0, "the threads were never met at work");
+    });
+}
