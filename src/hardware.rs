@@ -61,16 +61,12 @@ pub(crate) fn since_boot() -> io::Result<Duration> {
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// As above. `Instant` is the performance counter, which goes on during a suspend.
-#[cfg(windows)]
+/// As above. On Windows, `Instant` is the performance counter, which goes on during a suspend.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 pub(crate) fn since_boot() -> io::Result<Duration> {
     static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
-    Ok(FIRST.elapsed())
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
-pub(crate) fn since_boot() -> io::Result<Duration> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "no clock is known here that goes on during a suspend"))
+    let unknown = "no clock is known here that goes on during a suspend";
+    if cfg!(windows) { Ok(FIRST.elapsed()) } else { Err(io::Error::new(io::ErrorKind::Unsupported, unknown)) }
 }
 
 /// Returns whether [`membarrier`] is available. The first call registers the process, which takes

@@ -87,14 +87,10 @@ impl Moved {
 
     /// Calls `see` with the key of the value's first timer. If that has ended and the value was moved,
     /// calls it with the key of the present one: the value is not moved meanwhile.
-    pub(super) fn at_present<R>(
-        &self,
-        (id, first): Record,
-        see: impl Fn(TimerKey) -> Option<R>,
-    ) -> Option<R> {
-        see(first).or_else(|| {
+    pub(super) fn at_present<R>(&self, record: Record, see: impl Fn(TimerKey) -> Option<R>) -> Option<R> {
+        see(record.1).or_else(|| {
             let timers = (!self.is_empty()).then(|| self.lock())?;
-            see(*timers.get(&id)?)
+            see(*timers.get(&record.0)?)
         })
     }
 
@@ -104,16 +100,21 @@ impl Moved {
         let Some(present) = timers.get(&key.id).copied().or(key.timer_key) else { return false };
         self.note(timers.len() + 1);
         // The lock is released before the wake of the shard, which may be user code.
-        handle.scheduler.reschedule_and(present.key(), tick, |moved| {
-            let moved = moved.map(TimerKey::once);
-            match moved.filter(|_| moved != key.timer_key) {
-                Some(timer_key) => timers.insert(key.id, timer_key),
-                None => timers.remove(&key.id),
-            };
-            self.note(timers.len());
-            drop(timers);
-            moved.is_some()
-        })
+        handle.scheduler.reschedule_and(
+            present.key(),
+            tick,
+            |_| (),
+            |moved| {
+                let moved = moved.map(TimerKey::once);
+                match moved.filter(|_| moved != key.timer_key) {
+                    Some(timer_key) => timers.insert(key.id, timer_key),
+                    None => timers.remove(&key.id),
+                };
+                self.note(timers.len());
+                drop(timers);
+                moved.is_some()
+            },
+        )
     }
 
     fn note(&self, count: usize) {

@@ -85,7 +85,7 @@ impl Deadline {
     /// an earlier one of the scopes around it. `None` outside of all scopes.
     #[must_use]
     pub fn current() -> Option<Self> {
-        Inherited::deadline()
+        Inherited::current().deadline
     }
 
     /// Returns the time that is left; zero if the deadline has passed.
@@ -201,7 +201,7 @@ impl Deadline {
 
 /// The time by the clock of the timer that is global here.
 fn now() -> Instant {
-    Inherited::scope().map_or_else(crate::sync::now, |scope| scope.clock.now())
+    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
 }
 
 /// The deadline that a header's value stands for, or why it stands for none.

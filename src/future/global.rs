@@ -44,7 +44,7 @@ pub enum GlobalShard {
 impl GlobalShard {
     #[inline(always)]
     fn current() -> Self {
-        match Inherited::scope() {
+        match Inherited::current().scope {
             None => Self::Process(Timer::global().handle()),
             Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
         }

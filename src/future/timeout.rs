@@ -55,7 +55,7 @@ impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
     /// Limits the future by the sleep, and by the deadline that the caller has inherited.
     #[inline]
     pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
-        if let Some(deadline) = Inherited::deadline() {
+        if let Some(deadline) = Inherited::current().deadline {
             let (deadline, wait) = (sleep.handle.time.since_start(deadline.at), &mut sleep.wait);
             wait.deadline = wait.deadline.min(deadline);
             wait.slack = wait.slack.min(deadline - wait.deadline);

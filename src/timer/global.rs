@@ -59,7 +59,7 @@ impl Timer {
     /// [`BuildError`], if the system gives no memory or starts no thread.
     #[inline]
     pub fn try_global() -> Result<&'static Self, BuildError> {
-        let Some(scope) = Inherited::scope() else { return Self::of_process() };
+        let Some(scope) = Inherited::current().scope else { return Self::of_process() };
         Ok(scope.leaked.get_or_init(|| Box::leak(Box::new(scope.timer.clone()))))
     }
 
@@ -72,7 +72,8 @@ impl Timer {
     /// Whether this is a handle of the global timer, or of that of the present scope.
     pub(super) fn is_global(&self) -> bool {
         let is_self = |global: &Self| Arc::ptr_eq(&self.inner, &global.inner);
-        GLOBAL.get().is_some_and(is_self) || Inherited::scope().is_some_and(|scope| is_self(&scope.timer))
+        GLOBAL.get().is_some_and(is_self)
+            || Inherited::current().scope.is_some_and(|scope| is_self(&scope.timer))
     }
 }
 

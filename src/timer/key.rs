@@ -9,7 +9,7 @@ use super::Timer;
 use super::inline::Run;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
-use crate::shard::{Ahead, Extended, Key, Stopped};
+use crate::shard::{Ahead, Key, Stopped};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
@@ -215,16 +215,14 @@ impl Timer {
     fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
         let handle = self.home_of(key)?;
         let tick = tick(handle);
-        let scheduler = &handle.scheduler;
-        match if key.recurs() { Extended::NeedsMove } else { scheduler.extend(key.key(), tick) } {
-            Extended::Gone => return None,
-            Extended::Done => return Some(key),
-            Extended::NeedsMove => {}
-        }
-        let mut place = None;
+        let (scheduler, mut place) = (&handle.scheduler, None);
         let look =
             |task: &Task| place = task.membership().map(|member| (member.members.clone(), member.number));
-        let moved = TimerKey::new(scheduler.relocate(key.key(), tick, look, |moved| moved)?, key.recurs());
+        let moved = if key.recurs() {
+            scheduler.relocate(key.key(), tick, look, |moved| moved).map(TimerKey::recurring)
+        } else {
+            scheduler.reschedule_and(key.key(), tick, look, |moved| moved).map(TimerKey::once)
+        }?;
         // A member of a group stays one, or is cancelled with the group.
         let cancelled = place.and_then(|(members, number)| members.fill(number, handle, moved));
         let is_cancelled = cancelled.map(|task| handle.discard_task(None, task)).is_some();

@@ -42,26 +42,16 @@ thread_local! {
 }
 
 impl Inherited {
-    /// Reads what the running code has inherited. At the end of the thread that is nothing.
+    /// What the running code has inherited. At the end of the thread that is nothing.
     #[inline]
-    fn look<R: Default>(part: impl FnOnce(&Self) -> R) -> R {
-        INHERITED.try_with(|inherited| part(&inherited.borrow())).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(crate) fn deadline() -> Option<Deadline> {
-        Self::look(|inherited| inherited.deadline)
-    }
-
-    #[inline]
-    pub(crate) fn scope() -> Option<Arc<Scope>> {
-        Self::look(|inherited| inherited.scope.clone())
+    pub(crate) fn current() -> Self {
+        INHERITED.try_with(|inherited| inherited.borrow().clone()).unwrap_or_default()
     }
 
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
-        let outer = Self::look(Self::clone);
+        let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline };
@@ -236,7 +226,7 @@ impl ManualClock {
     ///
     /// If the system gives no memory for the scope's timer.
     pub fn scope_future<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
-        let current = Inherited::scope().filter(|scope| scope.clock.is(self));
+        let current = Inherited::current().scope.filter(|scope| scope.clock.is(self));
         let scope = current.unwrap_or_else(|| Scope::new(self));
         let inherited = Inherited { scope: Some(scope), deadline: None };
         Scoped { future: future.into_future(), inherited }

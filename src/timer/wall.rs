@@ -5,7 +5,6 @@
 //! next date again. That date depends on nothing but the reading and the last date that was due, so
 //! it does not matter when and how often the clock was set before.
 
-use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::schedule::Schedule;
@@ -59,7 +58,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 ///
 /// While it is scheduled, a look every minute: one wake-up, one reading of the wall clock and one
 /// call of `dates`. [`look_every`](Self::look_every) sets another time.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct WallSchedule<D, W = fn() -> SystemTime> {
     dates: D,
     wall: W,
@@ -147,11 +146,5 @@ where
         let reached = self.date.filter(|&date| date <= wall);
         self.last = reached.or(self.last);
         reached.is_some()
-    }
-}
-
-impl<D, W> fmt::Debug for WallSchedule<D, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WallSchedule").field("date", &self.date).finish_non_exhaustive()
     }
 }

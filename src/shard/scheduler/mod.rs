@@ -220,7 +220,7 @@ impl<T> Scheduler<T> {
     /// cancelled one whose node it reuses.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.reschedule_and(key, deadline, |moved| moved)
+        self.reschedule_and(key, deadline, |_| (), |moved| moved)
     }
 
     /// Returns the last tick all of whose timers the advancer has taken out: every tick up to and

@@ -21,19 +21,20 @@ impl<T> Scheduler<T> {
         extended
     }
 
-    /// As [`reschedule`](Self::reschedule), and calls `then` with the result before it wakes the
-    /// advancer, which may call user code.
+    /// As [`reschedule`](Self::reschedule). Calls `look` with the payload if the timer moves, and `then`
+    /// with the result before it wakes the advancer, which may call user code.
     #[inline]
     pub(crate) fn reschedule_and<R>(
         &self,
         key: Key,
         deadline: Tick,
+        look: impl FnOnce(&T),
         then: impl FnOnce(Option<Key>) -> R,
     ) -> R {
         match self.extend(key, deadline) {
             Extended::Gone => then(None),
             Extended::Done => then(Some(key)),
-            Extended::NeedsMove => self.relocate(key, deadline, |_| (), then),
+            Extended::NeedsMove => self.relocate(key, deadline, look, then),
         }
     }
 
