@@ -182,17 +182,17 @@ impl TimerMetrics {
     ///
     /// As [`Timer::schedule_every`].
     pub fn every(
-        mut self,
+        self,
         period: Duration,
         timer: &Timer,
     ) -> Result<TimerKey, ScheduleError<impl FnMut() + Send + use<>>> {
-        let weak = timer.downgrade();
+        let (weak, mut own) = (timer.downgrade(), Box::new(self));
         timer.schedule_every(period, move || {
             if let Some(timer) = weak.upgrade() {
-                self.record(&timer.stats());
+                own.record(&timer.stats());
                 #[cfg(feature = "introspect")]
-                if self.by_place {
-                    self.record_pending(&timer.pending());
+                if own.by_place {
+                    own.record_pending(&timer.pending());
                 }
             }
         })

@@ -153,13 +153,18 @@ impl<Request> CarriesDeadline<Request> for NoHeaders {
     fn hand_over(&self, _: &mut Request, _: Duration) {}
 }
 
+/// The header of [`Headers::Http`]. HTTP itself has none; this one is Envoy's, which sends it to the
+/// services behind it.
+#[cfg(feature = "http")]
+pub const HTTP_HEADER: &str = "x-envoy-expected-rq-timeout-ms";
+
 /// The header in which requests of HTTP carry their deadline.
 #[cfg(feature = "http")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headers {
     /// [`Deadline::GRPC_HEADER`].
     Grpc,
-    /// [`Deadline::HTTP_HEADER`].
+    /// [`HTTP_HEADER`], in milliseconds.
     Http,
 }
 
@@ -169,7 +174,11 @@ impl<B> CarriesDeadline<http::Request<B>> for Headers {
         let value = |name| request.headers().get(name)?.to_str().ok();
         match self {
             Self::Grpc => Deadline::parse(value(Deadline::GRPC_HEADER)?).ok(),
-            Self::Http => Deadline::parse_http(value(Deadline::HTTP_HEADER)?).ok(),
+            Self::Http => {
+                let digits = value(HTTP_HEADER)?;
+                let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+                is_number.then(|| digits.parse().ok())?.map(Duration::from_millis).map(Deadline::after)
+            }
         }
     }
 
@@ -177,7 +186,8 @@ impl<B> CarriesDeadline<http::Request<B>> for Headers {
         let deadline = Deadline::after(left);
         let (name, value) = match self {
             Self::Grpc => (Deadline::GRPC_HEADER, deadline.header()),
-            Self::Http => (Deadline::HTTP_HEADER, deadline.http_header()),
+            // Envoy takes 0 for no limit.
+            Self::Http => (HTTP_HEADER, deadline.remaining().as_millis().max(1).to_string()),
         };
         let value = value.try_into().expect("digits and a letter are a value");
         request.headers_mut().insert(name, value);

@@ -143,7 +143,7 @@ fn a_request_inherits_the_deadline_of_its_scope() {
 mod headers {
     use axum::http::Request;
     use shardwheel::ManualClock;
-    use shardwheel_compat::tower::Headers;
+    use shardwheel_compat::tower::{HTTP_HEADER, Headers};
 
     use super::*;
 
@@ -151,7 +151,7 @@ mod headers {
     fn handed_over(headers: Headers, sent: Option<&str>) -> String {
         let name = match headers {
             Headers::Grpc => Deadline::GRPC_HEADER,
-            Headers::Http => Deadline::HTTP_HEADER,
+            Headers::Http => HTTP_HEADER,
         };
         let service = ServiceBuilder::new()
             .layer(TimeoutLayer::new(Duration::from_secs(60)).headers(headers))
@@ -177,9 +177,15 @@ mod headers {
         ] {
             assert_eq!(handed_over(Headers::Grpc, sent), handed, "{sent:?}");
         }
-        for (sent, handed) in
-            [(None, "60000"), (Some("250"), "250"), (Some("90000"), "60000"), (Some("5S"), "60000")]
-        {
+        for (sent, handed) in [
+            (None, "60000"),
+            (Some("250"), "250"),
+            (Some("90000"), "60000"),
+            (Some("0"), "1"),
+            (Some("5S"), "60000"),
+            (Some("+5"), "60000"),
+            (Some("99999999999999999999"), "60000"),
+        ] {
             assert_eq!(handed_over(Headers::Http, sent), handed, "{sent:?}");
         }
     }

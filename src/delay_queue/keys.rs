@@ -17,6 +17,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::clock::unpoisoned;
+use crate::shard::Key;
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::tick::Tick;
 use crate::timer::{ShardHandle, TimerKey};
@@ -100,21 +101,17 @@ impl Moved {
         let Some(present) = timers.get(&key.id).copied().or(key.timer_key) else { return false };
         self.note(timers.len() + 1);
         // The lock is released before the wake of the shard, which may be user code.
-        handle.scheduler.reschedule_and(
-            present.key(),
-            tick,
-            |_| (),
-            |moved| {
-                let moved = moved.map(TimerKey::once);
-                match moved.filter(|_| moved != key.timer_key) {
-                    Some(timer_key) => timers.insert(key.id, timer_key),
-                    None => timers.remove(&key.id),
-                };
-                self.note(timers.len());
-                drop(timers);
-                moved.is_some()
-            },
-        )
+        let note = |moved: Option<Key>| {
+            let moved = moved.map(TimerKey::once);
+            match moved.filter(|_| moved != key.timer_key) {
+                Some(timer_key) => timers.insert(key.id, timer_key),
+                None => timers.remove(&key.id),
+            };
+            self.note(timers.len());
+            drop(timers);
+            moved.is_some()
+        };
+        handle.scheduler.reschedule_and(present.key(), tick, |_| (), note)
     }
 
     fn note(&self, count: usize) {

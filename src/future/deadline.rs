@@ -13,8 +13,9 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// Within [`scope`](Self::scope), no [`timeout`](crate::timeout()) ends later than the deadline,
 /// however long it is itself. That holds for the functions of the crate and for the methods of
 /// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To another
-/// process, the deadline travels as the time that is left, in a header of gRPC
-/// ([`header`](Self::header)) or HTTP ([`http_header`](Self::http_header)).
+/// process, the deadline travels as the time that is left, in a [`header`](Self::header) of gRPC.
+/// `TimeoutLayer` of [`shardwheel-compat`](https://docs.rs/shardwheel-compat) reads and writes it, and
+/// Envoy's header for any HTTP.
 ///
 /// # The clock
 ///
@@ -70,11 +71,6 @@ impl Deadline {
     /// The name of gRPC's header for [`header`](Self::header) and [`parse`](Self::parse).
     pub const GRPC_HEADER: &str = "grpc-timeout";
 
-    /// The name of the header for [`http_header`](Self::http_header) and
-    /// [`parse_http`](Self::parse_http). HTTP itself has none; this one is Envoy's, which sends it
-    /// to the services behind it.
-    pub const HTTP_HEADER: &str = "x-envoy-expected-rq-timeout-ms";
-
     /// Returns the deadline that is `duration` from now.
     #[must_use]
     pub fn after(duration: Duration) -> Self {
@@ -116,18 +112,14 @@ impl Deadline {
     /// assert_eq!(Deadline::current(), None);
     /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
-        Scoped { future: future.into_future(), inherited: self.inherited() }
+        Scoped { future: future.into_future(), inherited: Inherited { scope: None, deadline: Some(self) } }
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
     /// futures before they are polled. All that runs in the call inherits the deadline: also callbacks
     /// that a clock or a driver runs there, and the tasks that a runtime polls in its `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
-        self.inherited().run(code)
-    }
-
-    fn inherited(self) -> Inherited {
-        Inherited { scope: None, deadline: Some(self) }
+        Inherited { scope: None, deadline: Some(self) }.run(code)
     }
 
     /// Returns the time that is left as the value of gRPC's header
@@ -174,28 +166,14 @@ impl Deadline {
     /// # Ok::<(), shardwheel::DeadlineError>(())
     /// ```
     pub fn parse(value: &str) -> Result<Self, DeadlineError> {
-        let of = |(unit, nanos)| {
-            Some(Duration::from_nanos(nanos) * number(value.strip_suffix::<char>(unit)?, 8)? as u32)
-        };
-        let form = "1 to 8 digits and a unit: n, u, m, S, M or H";
-        read(value, form, units().find_map(of))
-    }
-
-    /// Returns the time that is left as the value of the header
-    /// [`x-envoy-expected-rq-timeout-ms`](Self::HTTP_HEADER): milliseconds, rounded down, but at
-    /// least 1, since 0 means no limit to Envoy.
-    #[must_use]
-    pub fn http_header(self) -> String {
-        self.remaining().as_millis().max(1).to_string()
-    }
-
-    /// Returns the deadline that is so many milliseconds from now as the value says.
-    ///
-    /// # Errors
-    ///
-    /// [`DeadlineError`] unless the value is a number of one to nineteen digits.
-    pub fn parse_http(value: &str) -> Result<Self, DeadlineError> {
-        read(value, "1 to 19 digits", number(value, 19).map(Duration::from_millis))
+        let left = units().find_map(|(unit, nanos)| {
+            let digits = value.strip_suffix(unit)?;
+            let is_number = digits.len() <= 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            Some(Duration::from_nanos(nanos) * is_number.then(|| digits.parse().ok())??)
+        });
+        // Another process has sent the value, so it may be long.
+        let error = || DeadlineError { value: value.chars().take(40).collect() };
+        left.map(Self::after).ok_or_else(error)
     }
 }
 
@@ -204,32 +182,17 @@ fn now() -> Instant {
     Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
 }
 
-/// The deadline that a header's value stands for, or why it stands for none.
-fn read(value: &str, form: &'static str, left: Option<Duration>) -> Result<Deadline, DeadlineError> {
-    // Another process has sent the value, so it may be long.
-    let error = || DeadlineError { value: value.chars().take(40).collect(), form };
-    left.map(Deadline::after).ok_or_else(error)
-}
-
-/// A number of at most so many decimal digits; 19 digits are always a `u64`.
-fn number(digits: &str, most: usize) -> Option<u64> {
-    let is_number = digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().ok())?
-}
-
 /// The value of a header is not a deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadlineError {
     /// The value, or its first 40 characters.
     pub value: String,
-    /// What it must be.
-    pub form: &'static str,
 }
 
 impl fmt::Display for DeadlineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the timeout is {:?}; it must be {}", self.value, self.form)
+        write!(f, "the timeout is {:?}; it must be 1 to 8 digits and a unit: n, u, m, S, M or H", self.value)
     }
 }
 

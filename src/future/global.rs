@@ -42,7 +42,6 @@ pub enum GlobalShard {
 }
 
 impl GlobalShard {
-    #[inline(always)]
     fn current() -> Self {
         match Inherited::current().scope {
             None => Self::Process(Timer::global().handle()),
@@ -54,7 +53,6 @@ impl GlobalShard {
 impl Deref for GlobalShard {
     type Target = ShardHandle;
 
-    #[inline(always)]
     fn deref(&self) -> &ShardHandle {
         match self {
             Self::Process(shard) => shard,

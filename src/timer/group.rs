@@ -23,7 +23,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::Timer;
 use super::inline::{Inline, Kind, Occasion, Run};
@@ -330,7 +329,7 @@ impl Run for Member {
         self.task.run(occasion);
     }
 
-    fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
+    fn next(&mut self, due: Tick, time: &Time, now: std::time::Instant) -> Option<Nanos> {
         self.task.callback_mut()?.next(due, time, now)
     }
 

@@ -13,9 +13,6 @@ use crate::shard::Tag;
 /// The numbers of places. Number 0 is that of all places without a number of their own.
 pub(super) const NUMBERS: usize = 1 << 12;
 
-/// The longest search for a place's number.
-const PROBES: usize = 32;
-
 /// Each place at its number, for ever.
 pub(super) static PLACES: [OnceLock<&Location<'_>>; NUMBERS] = [const { OnceLock::new() }; NUMBERS];
 
@@ -31,11 +28,11 @@ impl ShardHandle {
     }
 }
 
-/// The number of that place. Equal places search in the same order, so they get one number, although
-/// the compiler may give a place several addresses. Only the first call at a place may wait for
-/// another thread, which puts another place in.
+/// The number of that place, if there is room for it within 32 of its home. Equal places search in
+/// the same order, so they get one number, although the compiler may give a place several addresses.
+/// Only the first call at a place may wait for another thread, which puts another place in.
 fn number_of(place: &'static Location<'static>) -> usize {
     let home = place.line() as usize * 31 + place.column() as usize + place.file().len() * 1_009;
-    let mut numbers = (home..home + PROBES).map(|number| number % NUMBERS).filter(|&number| number != 0);
+    let mut numbers = (home..home + 32).map(|number| number % NUMBERS).filter(|&number| number != 0);
     numbers.find(|&number| *PLACES[number].get_or_init(|| place) == place).unwrap_or(0)
 }

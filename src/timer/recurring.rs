@@ -192,7 +192,7 @@ struct Recurring<S, F> {
     /// timer.
     callback: F,
     call: fn(&mut F, Occasion<'_>, Instant) -> ControlFlow<()>,
-    /// Whether the callback has asked for no further occurrence.
+    /// Whether the callback has asked for no further occurrence, or the schedule has panicked.
     has_ended: bool,
 }
 
@@ -210,7 +210,11 @@ impl<S: Schedule, F: Send + 'static> Run for Box<Recurring<S, F>> {
     }
 
     fn run(&mut self, occasion: Occasion<'_>) {
-        if self.schedule.is_due() {
+        // A panic of the schedule ends the timer, one of the callback does not.
+        self.has_ended = true;
+        let is_due = self.schedule.is_due();
+        self.has_ended = false;
+        if is_due {
             let due = self.due(occasion.deadline, &occasion.handle.time).unwrap_or(self.previous);
             self.has_ended = (self.call)(&mut self.callback, occasion, due).is_break();
         }

@@ -13,13 +13,13 @@
 //! process's timer (`Sleep::poll_global`), and other calls return the error.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, mem};
 
 use pin_project_lite::pin_project;
 
@@ -56,13 +56,9 @@ impl Inherited {
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline };
         let _restore = Restore(outer);
-        inner.set();
+        // The drop of what was there may run user code, so it comes after the borrow.
+        drop(INHERITED.try_with(|inherited| inherited.replace(inner)));
         code()
-    }
-
-    fn set(self) {
-        // The drop of the former scope may run user code, so it comes after the borrow.
-        drop(INHERITED.try_with(|inherited| inherited.replace(self)));
     }
 }
 
@@ -70,7 +66,7 @@ struct Restore(Inherited);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        std::mem::take(&mut self.0).set();
+        drop(INHERITED.try_with(|inherited| inherited.replace(mem::take(&mut self.0))));
     }
 }
 

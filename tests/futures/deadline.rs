@@ -181,24 +181,20 @@ fn a_deadline_ends_a_limit_in_real_time() {
 fn headers_never_grant_more_than_is_left() {
     let clock = ManualClock::new();
     let _waiting = clock.scope(|| {
-        for (left, grpc, http) in [
-            (Duration::ZERO, "0n", "1"),
-            (Duration::from_nanos(99_999_999), "99999999n", "99"),
-            (Duration::from_nanos(100_000_999), "100000u", "100"),
-            (secs(10), "10000000u", "10000"),
-            (Duration::from_nanos(99_999_999_999), "99999999u", "99999"),
-            (secs(100), "100000m", "100000"),
-            (secs(99_999) + ms(999), "99999999m", "99999999"),
-            (secs(100_000), "100000S", "100000000"),
-            (secs(100_000_059), "1666667M", "100000059000"),
-            (Duration::MAX, "52704000M", "3162240000000"),
+        for (left, header) in [
+            (Duration::ZERO, "0n"),
+            (Duration::from_nanos(99_999_999), "99999999n"),
+            (Duration::from_nanos(100_000_999), "100000u"),
+            (secs(10), "10000000u"),
+            (Duration::from_nanos(99_999_999_999), "99999999u"),
+            (secs(100), "100000m"),
+            (secs(99_999) + ms(999), "99999999m"),
+            (secs(100_000), "100000S"),
+            (secs(100_000_059), "1666667M"),
+            (Duration::MAX, "52704000M"),
         ] {
             let deadline = Deadline::after(left);
-            assert_eq!(
-                (deadline.header(), deadline.http_header()),
-                (grpc.to_owned(), http.to_owned()),
-                "{left:?}"
-            );
+            assert_eq!(deadline.header(), header, "{left:?}");
             let back = Deadline::parse(&deadline.header()).expect("a header is readable");
             assert!(back <= deadline && deadline.remaining() - back.remaining() < secs(60), "{left:?}");
         }
@@ -222,10 +218,6 @@ fn a_header_is_read_in_each_unit() {
         ] {
             assert_eq!(Deadline::parse(header).map(Deadline::remaining), Ok(left), "{header}");
         }
-        for (header, left) in [("0", Duration::ZERO), ("1500", ms(1_500)), ("0000000000000000007", ms(7))] {
-            assert_eq!(Deadline::parse_http(header).map(Deadline::remaining), Ok(left), "{header}");
-        }
-        assert!(Deadline::parse_http("9999999999999999999").is_ok());
     });
 }
 
@@ -253,10 +245,6 @@ fn a_bad_header_is_refused_and_shown() {
         let text =
             format!("the timeout is {header:?}; it must be 1 to 8 digits and a unit: n, u, m, S, M or H");
         assert_eq!(error.to_string(), text);
-    }
-    for header in ["", "5S", "+5", "-5", " 5", "1.5", "99999999999999999999", "٣"] {
-        let error = Deadline::parse_http(header).expect_err(header);
-        assert_eq!(error.to_string(), format!("the timeout is {header:?}; it must be 1 to 19 digits"));
     }
     let long = "9".repeat(100_000);
     assert_eq!(Deadline::parse(&long).map_err(|DeadlineError { value, .. }| value.len()), Err(40));
