@@ -5,7 +5,7 @@
 use std::task::{Poll, Waker};
 
 use super::entry::{Boxed, Entry, QueueState};
-use super::list::List;
+use super::list::Records;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
 use crate::shard::{Key, ShardId};
@@ -79,13 +79,13 @@ impl Drop for Next<'_> {
 
 /// A list of numbers. A number's key has the number as its generation.
 pub struct Records {
-    list: List,
+    list: Records,
 }
 
 impl Records {
     /// Makes an empty list.
     pub fn new() -> Self {
-        Self { list: List::new() }
+        Self { list: Records::new() }
     }
 
     /// Adds a number.

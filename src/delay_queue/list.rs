@@ -44,13 +44,13 @@ const SWEPT: usize = 4 * SHARE as usize;
 const SPARE: usize = if cfg!(shardwheel_loom) { 0 } else { 2 * SHARE as usize };
 
 /// A list of records.
-pub(super) struct List {
+pub(super) struct Records {
     records: CachePadded<Mutex<VecDeque<Record>>>,
     /// What producers have pushed that found the lock taken.
     late: Stack<Record>,
 }
 
-impl List {
+impl Records {
     pub(super) fn new() -> Self {
         Self { records: CachePadded::default(), late: Stack::new() }
     }
