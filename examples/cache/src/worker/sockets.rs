@@ -73,6 +73,7 @@ impl Worker {
     /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
     /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
+        let waited = self.desk.stats.get(Figure::Moving);
         for slot in std::mem::take(&mut self.desk.dirty) {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
@@ -92,7 +93,14 @@ impl Worker {
                 if let Ending::MovesTo(it) = session.ending { Some((it, shared.arrivals(it))) } else { None };
             // Ordering: see `roll_calls`.
             if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
+                self.desk.stats.add(Figure::Moving, 1);
                 self.desk.touch(slot);
+                continue;
+            }
+            if session.ending == Ending::MovesTo(self.desk.number) {
+                // It stays. It asks again for what has waited for others to move.
+                session.ending = Ending::Open;
+                self.desk.resuming.push(slot);
                 continue;
             }
             let mut session = self.desk.dismiss(slot);
@@ -105,6 +113,7 @@ impl Worker {
                 self.desk.mailbox.wake(thread);
             }
         }
+        self.desk.stats.sub(Figure::Moving, waited);
     }
 }
 
