@@ -79,7 +79,10 @@ impl Worker {
             session.is_dirty = false;
             let written = write(session);
             self.desk.stats.add(Figure::BytesOut, written);
-            let is_served = session.ending != Ending::Open && session.replies.is_done();
+            let to = if let Ending::MovesTo(it) = session.ending { Some(it) } else { None };
+            // What a client has not read moves with it.
+            let is_written = to.is_some() || session.replies.ready().is_empty();
+            let is_served = session.ending != Ending::Open && session.replies.are_there() && is_written;
             if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
                 if written > 0 {
@@ -89,15 +92,14 @@ impl Worker {
                 continue;
             }
             let shared = Arc::clone(&self.desk.shared);
-            let to =
-                if let Ending::MovesTo(it) = session.ending { Some((it, shared.arrivals(it))) } else { None };
+            let arrivals = to.map(|it| shared.arrivals(it));
             // Ordering: see `roll_calls`.
             if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
                 self.desk.stats.add(Figure::Moving, 1);
                 self.desk.touch(slot);
                 continue;
             }
-            if session.ending == Ending::MovesTo(self.desk.number) {
+            if to == Some(self.desk.number) {
                 // It stays. It asks again for what has waited for others to move.
                 session.ending = Ending::Open;
                 self.desk.resuming.push(slot);
@@ -108,7 +110,7 @@ impl Worker {
                 // If it fails, the poller has lost the stream.
                 let _ = self.poll.registry().deregister(stream);
             }
-            if let Some((thread, mut arrivals)) = to {
+            if let Some((thread, mut arrivals)) = to.zip(arrivals) {
                 arrivals.push_back(session);
                 self.desk.mailbox.wake(thread);
             }

@@ -116,6 +116,30 @@ fn lists_without_a_pause_do_not_keep_a_client_where_it_is() {
     });
 }
 
+/// A client may send a whole pipeline before it reads the first reply, wherever it moves meanwhile: by great values, and
+/// by WATCH.
+#[test]
+fn a_client_that_reads_nothing_moves() {
+    const VALUE: usize = 1_500_000;
+    let server = Server::cache(THREE);
+    let mut client = server.connect();
+    let (value, padding) = ("x".repeat(VALUE), "p".repeat(VALUE / 10));
+    for key in (0..15).map(|number| format!("key{number}")) {
+        client.send(&encode(&["SET", &key, &value]));
+        client.send(&encode(&["GET", &key]));
+        client.send(&stream(&["UNWATCH".to_owned(), format!("WATCH {key}")]));
+        (0..10).for_each(|_| client.send(&encode(&["ECHO", &padding])));
+        client.send(&stream(&["UNWATCH"]));
+    }
+    for number in 0..15 {
+        assert_eq!(client.read().text(), "OK", "key {number}");
+        assert!(client.read() == Value::bulk(&value), "key {number}");
+        assert_eq!([client.read().text(), client.read().text()], ["OK", "OK"], "key {number}");
+        (0..10).for_each(|_| assert!(client.read() == Value::bulk(&padding), "key {number}"));
+        assert_eq!(client.read().text(), "OK", "key {number}");
+    }
+}
+
 /// A client that moves all the time is killed by the first KILL.
 #[test]
 fn clients_that_move_are_killed() {
