@@ -31,7 +31,8 @@ impl Worker {
     pub(super) fn read(&mut self, slot: usize, is_last: bool) -> bool {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
-        if session.ending != Ending::Open || session.is_paused {
+        // What comes after an MGET that goes on may be the end.
+        if session.ending != Ending::Open || session.is_paused || !session.rest.is_empty() {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
