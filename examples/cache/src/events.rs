@@ -26,11 +26,8 @@ impl Class {
 
     pub(crate) fn parse(letters: &[u8]) -> Option<Self> {
         letters.iter().try_fold(Self::default(), |classes, &letter| {
-            let bits = match letter {
-                b'A' => ALL,
-                _ => 1 << LETTERS.iter().position(|&known| known == letter)?,
-            };
-            Some(Self(classes.0 | bits))
+            let place = || LETTERS.iter().position(|&known| known == letter);
+            Some(Self(classes.0 | if letter == b'A' { ALL } else { 1 << place()? }))
         })
     }
 

@@ -27,7 +27,8 @@ pub(crate) struct Shared {
     /// one thread at any time. The lock is held for a push or a swap.
     arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
     /// Parts that are not yet done of commands that look at the clients of all threads. Meanwhile no client moves,
-    /// so these commands meet each client once.
+    /// so these commands meet each client once. None of them begins while a client waits for that
+    /// (`Figure::Moving`).
     ///
     /// Ordering: Relaxed. It grows before the first part runs. It is read under the lock of the thread to which a
     /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then

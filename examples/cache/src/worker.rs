@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use shardwheel::Advancer;
+use shardwheel::{Advancer, Fired};
 
 use crate::clock::CHECK;
 use crate::desk::Desk;
@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     advancer: Advancer<Due>,
     desk: Desk,
     buffer: Vec<u8>,
+    /// The timers that have fired in this round.
+    fired: Vec<Fired<Due>>,
     /// Whose messages come first in the next round.
     first_sender: usize,
     /// The tick at which a server that is to end does so, with or without its clients.
@@ -49,7 +51,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        Self { poll, events, advancer, desk, buffer, first_sender: 0, ends_at: None }
+        Self { poll, events, advancer, desk, buffer, fired: Vec::new(), first_sender: 0, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -70,9 +72,10 @@ impl Worker {
         self.desk.wake();
         // Those beyond stay due.
         let fired = self.advancer.advance(self.desk.keyspace.time.tick()).take(FIRE_AT_ONCE);
-        let fired: Vec<_> = fired.collect();
-        self.desk.fired_all(&fired);
-        let mut has_more = fired.len() == FIRE_AT_ONCE;
+        self.fired.extend(fired);
+        self.desk.fired_all(&self.fired);
+        let mut has_more = self.fired.len() == FIRE_AT_ONCE;
+        self.fired.clear();
         self.take_messages();
         self.serve_sockets();
         self.drain();
@@ -83,11 +86,8 @@ impl Worker {
         // Those that are dirty wait for leave to move.
         let must_wait = is_full || !self.desk.dirty.is_empty() || self.ends_at.is_some();
         has_more |= !self.desk.resuming.is_empty();
-        Ok(match (has_more, must_wait) {
-            (true, _) => Duration::ZERO,
-            (false, true) => SOON,
-            (false, false) => Duration::MAX,
-        })
+        let patience = if must_wait { SOON } else { Duration::MAX };
+        Ok(if has_more { Duration::ZERO } else { patience })
     }
 
     /// Polls until a client is ready, a timer may be due, a message has come, or patience is over.
@@ -110,14 +110,11 @@ impl Worker {
         }
         let result = self.poll.poll(&mut self.events, Some(timeout).filter(|&it| it < Duration::MAX));
         desk.mailbox.get_up(desk.number);
-        match result {
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
             // A signal ended the poll: a round with nothing ready.
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
-                self.events.clear();
-                Ok(())
-            }
-            result => result,
+            return Ok(self.events.clear());
         }
+        result
     }
 
     fn take_messages(&mut self) {

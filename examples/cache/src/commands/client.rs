@@ -258,7 +258,8 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name);
     reply.integer(i64::from(command.arity));
-    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED - Flags::AT_ONCE).iter_names().collect();
+    let own = Flags::SUBSCRIBED | Flags::AT_ONCE | Flags::PAIRS | Flags::ROLL_CALL;
+    let flags: Vec<_> = (command.flags - own).iter_names().collect();
     reply.list(b'~', flags.len());
     flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
     // The first key, the last one, counted from the end if negative, and the distance of keys.

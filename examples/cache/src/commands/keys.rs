@@ -41,8 +41,8 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
 
 /// The thread of all keys.
 pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    let step = if name(request) == "msetnx" { 2 } else { 1 };
-    let keys = request.from(1).step_by(step);
+    let are_pairs = table::COMMANDS[usize::from(request.command)].flags.contains(Flags::PAIRS);
+    let keys = request.from(1).step_by(1 + usize::from(are_pairs));
     let mut threads: Vec<_> = keys.map(|key| desk.shared.placement.of(key).1).collect();
     threads.dedup();
     if threads.len() > 1 { Err(Failure("CROSSSLOT", APART.into())) } else { Ok(threads) }
@@ -58,9 +58,7 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
     let is_done = !(only_new && is_there);
     if is_done && from.1 != to.1 {
         let entry = keys.remove(place);
-        if let Some(place) = keys.find(to.0, to.1) {
-            keys.remove(place);
-        }
+        keys.find(to.0, to.1).map(|place| keys.remove(place));
         let place = keys.set_value(to.0, to.1, entry.value(), None);
         if let Some(deadline) = entry.expires {
             keys.set_deadline(place, deadline);
@@ -79,12 +77,11 @@ pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
         return Err("WATCH inside MULTI is not allowed".into());
     }
     let thread = threads?[0];
-    if thread != desk.number && !session.watched.is_empty() {
-        return Err(Failure("CROSSSLOT", APART.into()));
-    }
     if thread != desk.number {
-        desk.move_to(request.client, thread);
-        return Ok(());
+        if !session.watched.is_empty() {
+            return Err(Failure("CROSSSLOT", APART.into()));
+        }
+        return Ok(desk.move_to(request.client, thread));
     }
     for key in request.from(1) {
         let hash = desk.shared.placement.of(key).0;

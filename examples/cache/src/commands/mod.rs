@@ -46,7 +46,7 @@ pub(crate) enum Run {
 bitflags! {
     /// What a command is, besides what it does, by Redis's names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Flags: u8 {
+    pub(crate) struct Flags: u16 {
         const WRITE = 1;
         const READONLY = 1 << 1;
         const DENYOOM = 1 << 2;
@@ -57,6 +57,11 @@ bitflags! {
         const NO_MULTI = 1 << 5;
         /// Not queued in a transaction. Redis has no name for it.
         const AT_ONCE = 1 << 6;
+        /// Its arguments are keys and values by turns. Redis has no name for it.
+        const PAIRS = 1 << 7;
+        /// It looks at the clients of all threads, or may: it lets those go first that wait to move. Redis has no
+        /// name for it.
+        const ROLL_CALL = 1 << 8;
     }
 }
 

@@ -84,9 +84,8 @@ impl<'a> Options<'a> {
         }
         let unit = if self.has(Words::PX | Words::PXAT) { 1 } else { 1_000 };
         let milliseconds = integer(self.time)?.checked_mul(unit).filter(|&it| it > 0);
-        let at = |it| {
-            if self.has(Words::EXAT | Words::PXAT) { Some(Deadline::at(it)) } else { keys.time.after(it) }
-        };
+        let is_date = self.has(Words::EXAT | Words::PXAT);
+        let at = |it| if is_date { Some(Deadline::at(it)) } else { keys.time.after(it) };
         milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(command))
     }
 

@@ -109,10 +109,8 @@ pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
 }
 
 pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    if let Some(place) = write_value(keys, request, reply) {
-        delete(keys, request, place);
-    }
-    Ok(())
+    let found = write_value(keys, request, reply);
+    Ok(found.into_iter().for_each(|place| delete(keys, request, place)))
 }
 
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

@@ -21,7 +21,6 @@ const FLUSH: OnDesk = |desk, _, reply| {
     Ok(reply.ok())
 };
 const OK: OnDesk = |_, _, reply| Ok(reply.ok());
-const ZERO: OnDesk = |_, _, reply| Ok(reply.integer(0));
 const EMPTY: OnDesk = |_, _, reply| Ok(reply.array(0));
 const ID: OnDesk = |desk, request, reply| Ok(reply.integer(desk.sessions[request.client].id.number as i64));
 const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
@@ -52,8 +51,8 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("decr", 2, GROW, Run::Key(strings::incr)),
     command("incrby", 3, GROW, Run::Key(strings::incr)),
     command("decrby", 3, GROW, Run::Key(strings::incr)),
-    command("mset", -3, GROW, Run::EachKey(strings::set, 2, Fold::Same)),
-    command("msetnx", -3, GROW, Run::Threads(keys::together, keys::set_new, Fold::Same)),
+    command("mset", -3, GROW.union(Flags::PAIRS), Run::EachKey(strings::set, 2, Fold::Same)),
+    command("msetnx", -3, GROW.union(Flags::PAIRS), Run::Threads(keys::together, keys::set_new, Fold::Same)),
     command("rename", 3, WRITE, Run::Threads(keys::together, keys::rename, Fold::Same)),
     command("renamenx", 3, WRITE, Run::Threads(keys::together, keys::rename, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
@@ -94,7 +93,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("auth", -2, EARLY, Run::Client(client::auth)),
     command("quit", -1, EARLY.union(TALK).union(NOW), Run::Client(client::quit)),
     command("multi", 1, NOW, Run::Client(client::multi)),
-    command("exec", 1, NOW, Run::Exec),
+    command("exec", 1, NOW.union(Flags::ROLL_CALL), Run::Exec),
     command("watch", -2, NOW, Run::Client(keys::watch)),
     command("unwatch", 1, NONE, Run::Client(keys::unwatch)),
     command("discard", 1, NOW, Run::Client(client::discard)),
@@ -103,8 +102,8 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("client|id", 2, NONE, Run::Client(ID)),
     command("client|info", 2, NONE, Run::Client(client::own_line)),
     command("client|reply", 3, NONE, Run::Client(client::mute)),
-    command("client|list", 2, NONE, Run::Threads(client::call_roll, client::list, Fold::Text)),
-    command("client|kill", -3, NONE, Run::Threads(client::call_roll, client::kill, Fold::Sum)),
+    command("client|list", 2, Flags::ROLL_CALL, Run::Threads(client::call_roll, client::list, Fold::Text)),
+    command("client|kill", -3, Flags::ROLL_CALL, Run::Threads(client::call_roll, client::kill, Fold::Sum)),
     command("client|no-evict", 3, NONE, Run::Client(client::on_or_off)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),
     command("client|getname", 2, NONE, Run::Client(client::get_name)),
@@ -117,7 +116,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     // Nothing is recorded.
     command("slowlog", -2, NONE, Run::Container),
     command("slowlog|get", -2, NONE, Run::Client(EMPTY)),
-    command("slowlog|len", 2, NONE, Run::Client(ZERO)),
+    command("slowlog|len", 2, NONE, Run::Client(|_, _, reply| Ok(reply.integer(0)))),
     command("slowlog|reset", 2, NONE, Run::Client(OK)),
     command("latency", -2, NONE, Run::Container),
     command("latency|latest", 2, NONE, Run::Client(EMPTY)),

@@ -22,14 +22,13 @@ impl Desk {
             input.extend_from_slice(&bytes[consumed..]);
         } else {
             input.extend_from_slice(bytes);
-            let consumed = self.consume(slot, &input);
-            if let Some((place, from_end, len)) = self.keyspace.great.take() {
+            let mut consumed = self.consume(slot, &input);
+            while let Some((place, from_end, len)) = self.keyspace.great.take() {
                 let (start, rest) = (input.len() - from_end, input.split_off(consumed));
                 self.keyspace.adopt(place, std::mem::replace(&mut input, rest), start, len);
-                self.resuming.push(slot);
-            } else {
-                input.drain(..consumed);
+                consumed = self.consume(slot, &input);
             }
+            input.drain(..consumed);
         }
         let session = &mut self.sessions[slot];
         if input.is_empty() {

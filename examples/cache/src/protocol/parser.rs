@@ -37,10 +37,8 @@ impl Parser {
         if self.at == 0 {
             self.spans.clear();
             self.unquoted.clear();
-            match buffer.first() {
-                None => return Ok(None),
-                Some(b'*') => {}
-                Some(_) => return self.parse_inline(buffer),
+            if buffer.first().is_some_and(|&first| first != b'*') {
+                return self.parse_inline(buffer);
             }
             let Some(len) = self.line(buffer, "too big mbulk count string")? else { return Ok(None) };
             match parse_i64(len).filter(|&len| len <= i64::from(i32::MAX)) {

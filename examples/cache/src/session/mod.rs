@@ -38,7 +38,7 @@ pub(crate) enum Ending {
     Open,
     /// As soon as it has got all that it is owed. It is not listened to any more.
     WhenAnswered,
-    /// The same, but then another thread takes it on, and listens to it.
+    /// As soon as no reply is missing. Then another thread takes it on, with what it has not been written yet.
     MovesTo(usize),
     Now,
 }

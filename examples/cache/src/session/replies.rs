@@ -132,7 +132,8 @@ impl Replies {
         self.out.capacity() + self.staged.capacity()
     }
 
-    pub(crate) fn is_done(&self) -> bool {
-        self.slots.is_empty() && self.ready().is_empty()
+    /// Whether none is missing.
+    pub(crate) fn are_there(&self) -> bool {
+        self.slots.is_empty()
     }
 }

@@ -31,7 +31,8 @@ impl Worker {
     pub(super) fn read(&mut self, slot: usize, is_last: bool) -> bool {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
-        if session.ending != Ending::Open || session.is_paused {
+        // What comes after an MGET that goes on may be the end.
+        if session.ending != Ending::Open || session.is_paused || !session.rest.is_empty() {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
@@ -73,12 +74,16 @@ impl Worker {
     /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
     /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
+        let waited = self.desk.stats.get(Figure::Moving);
         for slot in std::mem::take(&mut self.desk.dirty) {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
             let written = write(session);
             self.desk.stats.add(Figure::BytesOut, written);
-            let is_served = session.ending != Ending::Open && session.replies.is_done();
+            let to = if let Ending::MovesTo(it) = session.ending { Some(it) } else { None };
+            // What a client has not read moves with it.
+            let is_written = to.is_some() || session.replies.ready().is_empty();
+            let is_served = session.ending != Ending::Open && session.replies.are_there() && is_written;
             if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
                 if written > 0 {
@@ -88,11 +93,17 @@ impl Worker {
                 continue;
             }
             let shared = Arc::clone(&self.desk.shared);
-            let to =
-                if let Ending::MovesTo(it) = session.ending { Some((it, shared.arrivals(it))) } else { None };
+            let arrivals = to.map(|it| shared.arrivals(it));
             // Ordering: see `roll_calls`.
             if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
+                self.desk.stats.add(Figure::Moving, 1);
                 self.desk.touch(slot);
+                continue;
+            }
+            if to == Some(self.desk.number) {
+                // It stays. It asks again for what has waited for others to move.
+                session.ending = Ending::Open;
+                self.desk.resuming.push(slot);
                 continue;
             }
             let mut session = self.desk.dismiss(slot);
@@ -100,11 +111,12 @@ impl Worker {
                 // If it fails, the poller has lost the stream.
                 let _ = self.poll.registry().deregister(stream);
             }
-            if let Some((thread, mut arrivals)) = to {
+            if let Some((thread, mut arrivals)) = to.zip(arrivals) {
                 arrivals.push_back(session);
                 self.desk.mailbox.wake(thread);
             }
         }
+        self.desk.stats.sub(Figure::Moving, waited);
     }
 }
 

@@ -182,7 +182,6 @@ fn a_large_value_arrives_in_pieces() {
     assert_eq!(client.run("DEL a b c d").integer(), 4);
 }
 
-/// A client that has sent all its requests and waits for the end gets all replies, and the end.
 /// A great value goes to its key with the buffer in which it came, in the thread of the key, whatever comes with it.
 #[test]
 fn great_values_are_taken_over() {
@@ -243,6 +242,7 @@ fn great_values_are_taken_over() {
     super::time::wait_for(|| used(&mut other) < 100_000);
 }
 
+/// A client that has sent all its requests and waits for the end gets all replies, and the end.
 #[test]
 fn a_client_that_sends_nothing_more_is_answered_and_closed() {
     let server = Server::cache(TWO);
@@ -261,6 +261,33 @@ fn a_client_that_sends_nothing_more_is_answered_and_closed() {
         client.stream.shutdown(Shutdown::Write).expect("shut down");
         server.signal("-CONT");
         assert_eq!(client.read_to_end().len(), requests);
+    }
+}
+
+/// So does one whose last requests stand behind great values: these take several rounds.
+#[test]
+fn what_follows_great_values_is_answered_before_the_end() {
+    let server = Server::cache(&["--threads", "3"]);
+    let value = "x".repeat(1_100_000);
+    for key in (0..10).map(|number| format!("key{number}")) {
+        for last in [vec!["SET", &key, &value], vec!["MGET", &key, "none", &key, &key, "none"]] {
+            let mut client = server.connect();
+            let stream = [encode(&["SET", &key, &value]), encode(&last), encode(&["ECHO", "end"])].concat();
+            let (first, rest) = stream.split_at(stream.len() - 40);
+            client.send(first);
+            // The server finds the rest and the end at the same time.
+            std::thread::sleep(Duration::from_millis(20));
+            server.signal("-STOP");
+            client.send(rest);
+            client.stream.shutdown(Shutdown::Write).expect("shut down");
+            server.signal("-CONT");
+            let replies = client.read_to_end();
+            assert!(
+                replies.len() == 3 && replies[2] == Value::bulk("end"),
+                "{key}: {} replies",
+                replies.len()
+            );
+        }
     }
 }
 

@@ -72,6 +72,74 @@ fn clients_that_move_are_listed() {
     });
 }
 
+/// A client moves although many others ask for lists of all clients without a pause: each has many requests on
+/// their way at any time.
+#[test]
+fn lists_without_a_pause_do_not_keep_a_client_where_it_is() {
+    const ASKERS: usize = 24;
+    const AHEAD: usize = 200;
+    let server = Server::cache(THREE);
+    let mut mover = server.connect();
+    let keys = keys_apart(&mut mover, 3);
+    let is_over = AtomicBool::new(false);
+    let requests: [&[&str]; 3] = [&["CLIENT LIST"], &["MULTI", "CLIENT LIST", "EXEC"], &["CLIENT KILL ID 0"]];
+    std::thread::scope(|scope| {
+        let _over = Over(&is_over);
+        for number in 0..ASKERS {
+            let lines = requests[number % requests.len()];
+            let (mut asker, server, is_over) = (server.connect(), &server, &is_over);
+            scope.spawn(move || {
+                // A client with subscriptions stays in its thread.
+                if number == 0 {
+                    asker.run("HELLO 3");
+                    asker.run("SUBSCRIBE news");
+                }
+                let request = stream(lines);
+                asker.send(&request.repeat(AHEAD));
+                // Ordering: Relaxed; only the flag matters.
+                while !is_over.load(Ordering::Relaxed) {
+                    lines.iter().for_each(|_| _ = asker.read());
+                    asker.send(&request);
+                }
+                (0..AHEAD * lines.len()).for_each(|_| _ = asker.read());
+                if number == 0 {
+                    let mut publisher = server.connect();
+                    assert_eq!(publisher.run("PUBLISH news text").integer(), 1);
+                    assert_eq!(asker.read().elements()[2], Value::bulk("text"));
+                }
+            });
+        }
+        for round in 0..10 {
+            mover.send(&stream(&["UNWATCH".to_owned(), format!("WATCH {}", keys[round % 3])]));
+            assert_eq!([mover.read().text(), mover.read().text()], ["OK", "OK"], "round {round}");
+        }
+    });
+}
+
+/// A client may send a whole pipeline before it reads the first reply, wherever it moves meanwhile: by great values, and
+/// by WATCH.
+#[test]
+fn a_client_that_reads_nothing_moves() {
+    const VALUE: usize = 1_500_000;
+    let server = Server::cache(THREE);
+    let mut client = server.connect();
+    let (value, padding) = ("x".repeat(VALUE), "p".repeat(VALUE / 10));
+    for key in (0..15).map(|number| format!("key{number}")) {
+        client.send(&encode(&["SET", &key, &value]));
+        client.send(&encode(&["GET", &key]));
+        client.send(&stream(&["UNWATCH".to_owned(), format!("WATCH {key}")]));
+        (0..10).for_each(|_| client.send(&encode(&["ECHO", &padding])));
+        client.send(&stream(&["UNWATCH"]));
+    }
+    for number in 0..15 {
+        assert_eq!(client.read().text(), "OK", "key {number}");
+        assert!(client.read() == Value::bulk(&value), "key {number}");
+        assert_eq!([client.read().text(), client.read().text()], ["OK", "OK"], "key {number}");
+        (0..10).for_each(|_| assert!(client.read() == Value::bulk(&padding), "key {number}"));
+        assert_eq!(client.read().text(), "OK", "key {number}");
+    }
+}
+
 /// A client that moves all the time is killed by the first KILL.
 #[test]
 fn clients_that_move_are_killed() {

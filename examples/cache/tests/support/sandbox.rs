@@ -98,7 +98,7 @@ impl Sandbox {
             session.replies.note_written(len);
         }
         if let Ending::MovesTo(to) = session.ending
-            && session.replies.is_done()
+            && session.replies.are_there()
         {
             let session = desk.dismiss(slot);
             self.clients[client] = Some(self.welcome(to, session));
@@ -107,7 +107,7 @@ impl Sandbox {
             output.extend(more);
             return (output, is_there);
         }
-        if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.is_done()) {
+        if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.are_there()) {
             desk.dismiss(slot);
             self.clients[client] = None;
         } else {
@@ -196,15 +196,15 @@ mod tests {
         assert_eq!(published.matches("message").count(), written.matches("OK").count());
     }
 
-    /// A client moves once it is owed nothing: not before other threads have run what it is not replied.
+    /// A client moves once no reply is missing: not before other threads have run what it is not replied.
     #[test]
     fn what_is_muted_is_waited_for() {
         let mut sandbox = Sandbox::new(2, 1, None);
         let sets: String = (0..20).map(|key| format!("SET key{key} v\r\n")).collect();
         sandbox.desks[0].0.receive(0, format!("CLIENT REPLY OFF\r\n{sets}").as_bytes());
-        assert!(!sandbox.desks[0].0.sessions[0].replies.is_done());
+        assert!(!sandbox.desks[0].0.sessions[0].replies.are_there());
         sandbox.settle();
-        assert!(sandbox.desks[0].0.sessions[0].replies.is_done());
+        assert!(sandbox.desks[0].0.sessions[0].replies.are_there());
         assert_eq!(sandbox.take_output(0), (Vec::new(), true));
         assert_eq!(text(&mut sandbox, 0, "CLIENT REPLY ON"), "+OK\r\n");
         assert_eq!(text(&mut sandbox, 0, "DBSIZE"), ":20\r\n");

@@ -72,12 +72,14 @@ pub(crate) type Answered = Response<Full<Bytes>>;
 ///
 /// The address cannot be had, or the process may not open a file for each place.
 pub(crate) fn bind(at: SocketAddr, limits: Limits) -> io::Result<TcpListener> {
-    let (places, files) = (limits.max_connections, files());
+    // Each connection is a file. Without an answer of the system there may be fewer connections.
+    let files = rlimit::increase_nofile_limit(u64::MAX).map_or(usize::MAX, |files| files as usize);
+    let places = limits.max_connections;
     if places + KEPT + OTHER_FILES > files {
         let most = files.saturating_sub(KEPT + OTHER_FILES);
         return Err(io::Error::other(format!(
-            "--max-connections {places} needs {} files, and this process may open {files}: raise that by \
-             `ulimit -n`, or take --max-connections {most} at most",
+            "--max-connections {places} needs {} files, and this process may open {files} at most: raise the hard \
+             limit (`ulimit -H -n`), or take --max-connections {most} at most",
             places + KEPT + OTHER_FILES
         )));
     }
@@ -85,13 +87,6 @@ pub(crate) fn bind(at: SocketAddr, limits: Limits) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
     socket.listen(BACKLOG)
-}
-
-/// How many files this process may open, where the system says so.
-fn files() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let most = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
-    most.and_then(|most| most.parse().ok()).unwrap_or(usize::MAX)
 }
 
 /// Accepts connections for ever, and answers their requests by `handle`.

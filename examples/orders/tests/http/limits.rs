@@ -118,22 +118,39 @@ fn rude_clients_cost_each_other_their_places() {
     }
 }
 
+/// The program, with a limit of files that the shell's `ulimit` sets.
+fn with_files(limit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\""), PROGRAM]);
+    shell
+}
+
+/// Most systems let a process open 1,024 files, and as many more as it asks for.
+#[test]
+fn the_server_asks_for_the_files_that_it_needs() {
+    let directory = Directory::new("soft-limit");
+    let server = Server::launch(with_files("-S -n 256"), directory.path(), &HOUR);
+    server.wait_until_ready();
+    let held = (0..600).map(|_| server.connect()).collect::<Vec<_>>();
+    assert_eq!(server.get("/healthz").status, 200);
+    let files = format!("/proc/{}/fd", server.pid());
+    assert!(std::fs::read_dir(files).expect("the files").count() > 600);
+    drop(held);
+}
+
 /// A place needs a file. A server that may not open as many says so, and with as many places as it may have
 /// it serves or ends whoever holds one.
 #[test]
 fn there_is_a_file_for_each_place() {
     let directory = Directory::new("files");
-    let few_files = || {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\"", PROGRAM]);
-        shell
-    };
+    let few_files = || with_files("-n 256");
     let mut refused = few_files();
     refused.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory.path());
     let refused = refused.output().expect("the program starts");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        refused.status.code() == Some(2) && said.contains("--max-connections 800 needs 864 files"),
+        refused.status.code() == Some(2)
+            && said.contains("--max-connections 800 needs 864 files, and this process may open 256 at most"),
         "{said}"
     );
     let most =
