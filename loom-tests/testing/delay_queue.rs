@@ -5,7 +5,7 @@
 use std::task::{Poll, Waker};
 
 use super::entry::{Boxed, Entry, QueueState};
-use super::list::Records;
+use super::list::Listing;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
 use crate::shard::{Key, ShardId};
@@ -79,13 +79,13 @@ impl Drop for Next<'_> {
 
 /// A list of numbers. A number's key has the number as its generation.
 pub struct Records {
-    list: Records,
+    list: Listing,
 }
 
 impl Records {
     /// Makes an empty list.
     pub fn new() -> Self {
-        Self { list: Records::new() }
+        Self { list: Listing::new() }
     }
 
     /// Adds a number.

@@ -27,7 +27,7 @@ use crate::tick::Tick;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{QueueState, Ticket};
 use keys::{Moved, Record};
-use list::{Records, SHARE};
+use list::{Listing, SHARE};
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -75,7 +75,7 @@ pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
     shared: Arc<QueueState<T>>,
     moved: Moved,
-    list: Records,
+    list: Listing,
 }
 
 impl<T: Send + 'static> DelayQueue<T> {
@@ -87,7 +87,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, moved: Moved::new(), list: Records::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::new(), list: Listing::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
