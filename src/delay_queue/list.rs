@@ -9,7 +9,7 @@
 //! for nothing. A sweep takes such records out.
 //!
 //! *Invariant*: each value that waits, and whose insert has returned, has its record in `records` or
-//! in `late`. Listing go from `late` to `records` under the lock, and a record is taken out after the
+//! in `late`. Records go from `late` to `records` under the lock, and a record is taken out after the
 //! shard has said that its timer has ended, which stays so.
 //!
 //! No user code runs under the lock. Inserts, receives and removals do not wait for it: a producer
@@ -36,11 +36,11 @@ use crate::sync::Mutex;
 /// Of so many values, one sweeps when it leaves.
 pub(super) const SHARE: u64 = 64;
 
-/// Listing that one sweep visits at most. At least half of them are of values that have left, and
+/// Records that one sweep visits at most. At least half of them are of values that have left, and
 /// each value that leaves allows for two records less.
 const SWEPT: usize = 4 * SHARE as usize;
 
-/// Listing of values that have left that are always tolerated.
+/// Records of values that have left that are always tolerated.
 const SPARE: usize = if cfg!(shardwheel_loom) { 0 } else { 2 * SHARE as usize };
 
 /// A list of records.
