@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shardwheel::{Job, ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, survives,
-    threads, until,
+    Count, Dropped, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass, secs,
+    survives, threads, until,
 };
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
@@ -224,6 +224,25 @@ fn a_callback_may_use_another_timer() {
         is_balanced(&timer);
         is_balanced(&same);
     });
+}
+
+/// A callback that has used another timer in between still schedules on its own shard, whichever
+/// that is. Promise 7.
+#[test]
+fn a_callback_that_used_another_timer_schedules_on_its_own_shard() {
+    for shard in 0..2 {
+        let (timer, clock) = by_hand(Timer::builder().shards(2));
+        let (other, inner) = (manual().0, timer.clone());
+        let callback = move || {
+            other.schedule_after(HOUR, || ()).expect("the timer is open");
+            inner.schedule_after(HOUR, || ()).expect("the timer is open");
+        };
+        let set = || timer.schedule_after(ms(1), callback.clone()).expect("the timer is open");
+        if on_shard(&timer, shard, set).is_some() {
+            clock.advance(ms(1));
+            assert_eq!(timer.stats().shards[shard].pending, 1, "shard {shard}");
+        }
+    }
 }
 
 /// Two threads move the same clock: one after the other, and each due callback runs once. Promises

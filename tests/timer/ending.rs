@@ -78,7 +78,7 @@ fn unfired_callbacks_are_dropped_once() {
             timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open");
         }
         let unfired = timer.shutdown();
-        assert_eq!((unfired.len(), dropped.get()), (20, 0));
+        assert_eq!((unfired.len(), unfired.is_empty(), dropped.get()), (20, false, 0));
         drop(unfired);
         assert_eq!(dropped.get(), 20);
         drop(timer);

@@ -25,6 +25,21 @@ fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
     by_hand(Timer::builder().executor(executor))
 }
 
+/// A closure that is given each job. Promise 7.
+#[test]
+fn a_closure_is_an_executor() {
+    let (given, ran) = (Count::default(), Count::default());
+    let (counted, mine) = (given.clone(), ran.clone());
+    let execute = move |job: Job| {
+        counted.one();
+        job.run();
+    };
+    let (timer, clock) = by_hand(Timer::builder().executor_fn(execute));
+    timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+    clock.advance(ms(1));
+    assert_eq!((given.get(), ran.get()), (1, 1));
+}
+
 /// Checks that callbacks run on threads of that name. A recurring callback comes back each time,
 /// never overlaps itself, and can be cancelled. Promises 1, 2 and 7.
 fn runs_on(timer: &Timer, name: &str) {

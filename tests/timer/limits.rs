@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use shardwheel::{ScheduleErrorKind, Timer, TimerKey};
+use shardwheel::{Figures, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
     Count, Dropped, HOUR, Log, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs, threads, until,
@@ -192,27 +192,31 @@ fn stale_keys_do_nothing() {
     }
 }
 
-/// A key of another timer names nothing here, even if that timer has fewer shards; nor does a key
-/// of a recurring timer. Promise 6.
+/// A key of another timer names nothing here, even if that timer has fewer shards, or was made next;
+/// nor does a key of a recurring timer. Promise 6.
 #[test]
 fn a_key_names_nothing_in_another_timer() {
-    let (mine, other) = (threads(1), by_hand(Timer::builder().shards(3)).0);
-    let set = |timer: &Timer| -> [TimerKey; 2] {
-        let once = timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        [once, timer.schedule_every(HOUR, || ()).expect("the timer is open")]
-    };
-    let theirs = on_shard(&other, 2, || set(&other)).unwrap_or_else(|| set(&other));
-    let ours = set(&mine);
-    for key in theirs {
-        assert!(!mine.cancel(key));
-        assert_eq!(mine.reschedule_after(key, ms(1)), None);
+    let three = || by_hand(Timer::builder().shards(3)).0;
+    for (mine, other) in [(threads(1), three()), (three(), three())] {
+        let set = |timer: &Timer| -> [TimerKey; 2] {
+            let once = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+            [once, timer.schedule_every(HOUR, || ()).expect("the timer is open")]
+        };
+        let on_last =
+            |timer| on_shard(timer, timer.shards() - 1, || set(timer)).unwrap_or_else(|| set(timer));
+        let (ours, theirs) = (on_last(&mine), on_last(&other));
+        for key in theirs {
+            assert!(!mine.cancel(key));
+            assert_eq!(mine.reschedule_after(key, ms(1)), None);
+        }
+        for key in ours {
+            assert!(!other.cancel(key));
+            assert_eq!(other.reschedule_after(key, ms(1)), None);
+        }
+        assert_eq!((mine.stats().pending, other.stats().pending), (2, 2));
+        assert!(ours.into_iter().all(|key| mine.cancel(key)));
+        assert!(theirs.into_iter().all(|key| other.cancel(key)));
     }
-    for key in ours {
-        assert!(!other.cancel(key));
-        assert_eq!(other.reschedule_after(key, ms(1)), None);
-    }
-    assert_eq!((mine.stats().pending, other.stats().pending), (2, 2));
-    assert!(ours.into_iter().all(|key| mine.cancel(key)) && theirs.into_iter().all(|key| other.cancel(key)));
 }
 
 /// Two threads cancel a timer that fires: one outcome wins. Promise 2.
@@ -264,12 +268,33 @@ fn rescheduling_needs_no_room() {
 /// Each shard counts for itself, and the total is the sum. Promise 2.
 #[test]
 fn the_statistics_of_the_shards_add_up() {
-    let (timer, _clock) = by_hand(Timer::builder().shards(2));
-    let on_second = on_shard(&timer, 1, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));
-    on_shard(&timer, 0, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));
+    let (timer, clock) = by_hand(Timer::builder().shards(2));
+    let on_second = on_shard(&timer, 1, || put_off_three(&timer));
+    on_shard(&timer, 0, || put_off_three(&timer));
     let stats = timer.stats();
     assert_eq!(timer.shards(), 2);
-    assert_eq!(stats.shards.iter().map(|shard| shard.pending).sum::<usize>(), stats.pending);
-    assert_eq!(stats.shards.iter().map(|shard| shard.scheduled).sum::<u64>(), stats.scheduled);
-    assert_eq!(stats.shards[1].pending, usize::from(on_second.is_some()));
+    assert_eq!(stats.shards[1].pending, if on_second.is_some() { 3 } else { 0 });
+    // Far timers come to finer wheels on the way.
+    clock.advance(2 * HOUR - ms(1));
+    let stats = timer.stats();
+    assert_eq!(stats.pending, 6);
+    assert!(
+        on_second.is_none() || stats.shards.iter().all(|shard| shard.extended == 3 && shard.cascaded > 0)
+    );
+    let figures: [fn(&Figures) -> u64; 6] = [
+        |figures| figures.pending as u64,
+        |figures| figures.scheduled,
+        |figures| figures.cancelled,
+        |figures| figures.extended,
+        |figures| figures.cascaded,
+        |figures| figures.node_capacity as u64,
+    ];
+    for (number, figure) in figures.iter().enumerate() {
+        assert_eq!(stats.shards.iter().map(figure).sum::<u64>(), figure(&stats), "figure {number}");
+    }
+}
+
+fn put_off_three(timer: &Timer) {
+    let keys = [(); 3].map(|()| timer.schedule_after(HOUR, || ()).expect("the timer is open"));
+    assert!(keys.iter().all(|&key| timer.reschedule_after(key, 2 * HOUR) == Some(key)));
 }

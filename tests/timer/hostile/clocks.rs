@@ -226,12 +226,14 @@ fn a_manual_clock_moves_although_the_clock_around_it_lags() {
                 let mine = count.clone();
                 after(&timer, ms(5), move || mine.one());
                 moods.store(mood, Ordering::SeqCst);
-                if is_jump {
-                    manual.jump(ms(10))
-                } else {
-                    manual.advance(ms(10))
+                for _ in 0..2 {
+                    if is_jump {
+                        manual.jump(ms(10))
+                    } else {
+                        manual.advance(ms(10))
+                    }
+                    assert_eq!(count.get(), 0);
                 }
-                assert_eq!(count.get(), 0);
                 moods.store(0, Ordering::SeqCst);
                 manual.advance(ms(1));
                 assert_eq!(count.get(), 1);
