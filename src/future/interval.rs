@@ -190,7 +190,7 @@ impl Interval {
     ///
     /// [`SleepError`], if the timer has been shut down or refuses another sleep, the interval's
     /// [`Group`](crate::Group) was cancelled, or the period is zero. After a refusal the next call
-    /// waits for the same tick.
+    /// waits for the same tick. After an end no tick comes, nor one that had passed before it.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context)).await
     }

@@ -251,6 +251,11 @@ impl Wait {
         }
     }
 
+    /// No tick of an interval comes after the timer's end, also if it has passed.
+    fn is_interval(&self) -> bool {
+        matches!(self.future, Waiting::Interval(..))
+    }
+
     fn poll(&mut self) -> Poll<Outcome> {
         let context = &mut Context::from_waker(&self.waker);
         let kind = |error: SleepError| error.kind();
@@ -321,7 +326,9 @@ impl Model {
                 if state == State::Pending {
                     self.note_cancelled(wait.id, true);
                 }
-                Poll::Ready(Outcome::Over(Ok(())))
+                let has_ended = is_shut && wait.is_interval();
+                let result = if has_ended { Err(ScheduleErrorKind::ShutDown) } else { Ok(()) };
+                Poll::Ready(Outcome::Over(result))
             }
             // The clock has reached the wait's tick while its timer waits to be fired: a poll with
             // another waker ends the wait.
@@ -333,6 +340,9 @@ impl Model {
             }
             Stage::Waiting if state == State::Pending => Poll::Pending,
             Stage::Waiting if is_shut && now < wait.deadline => {
+                Poll::Ready(Outcome::Over(Err(ScheduleErrorKind::ShutDown)))
+            }
+            Stage::Waiting if is_shut && wait.is_interval() => {
                 Poll::Ready(Outcome::Over(Err(ScheduleErrorKind::ShutDown)))
             }
             Stage::Waiting => Poll::Ready(Outcome::Over(Ok(()))),
@@ -350,7 +360,8 @@ impl Model {
         let id = wait.id;
         let refusal = self.refusal(self.entries[id].timer);
         let (_, books) = self.entry(id);
-        let (tick, is_over) = (books.tick_for(wait.deadline), now >= wait.deadline);
+        let has_ended = books.is_shut && wait.is_interval();
+        let (tick, is_over) = (books.tick_for(wait.deadline), now >= wait.deadline && !has_ended);
         let is_right = match outcome {
             Poll::Ready(Outcome::Over(Ok(()))) => is_over,
             Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !is_over,
