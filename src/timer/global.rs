@@ -12,6 +12,9 @@ use crate::error::BuildError;
 
 static GLOBAL: OnceLock<Timer> = OnceLock::new();
 
+/// The scopes' timers to which there is a reference for ever. So they are no leak to a tool.
+static KEPT: Mutex<Vec<&Timer>> = Mutex::new(Vec::new());
+
 impl Timer {
     /// Returns the global timer: one for the whole process, made on first use.
     ///
@@ -60,7 +63,11 @@ impl Timer {
     #[inline]
     pub fn try_global() -> Result<&'static Self, BuildError> {
         let Some(scope) = Inherited::current().scope else { return Self::of_process() };
-        Ok(scope.leaked.get_or_init(|| Box::leak(Box::new(scope.timer.clone()))))
+        Ok(scope.leaked.get_or_init(|| {
+            let timer = &*Box::leak(Box::new(scope.timer.clone()));
+            unpoisoned(KEPT.lock()).push(timer);
+            timer
+        }))
     }
 
     /// The global timer outside of all scopes.

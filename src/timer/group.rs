@@ -303,7 +303,6 @@ impl Membership {
 impl Drop for Membership {
     /// The set shrinks when it has room for eight times its members, to twice: many have left by
     /// then, so the cost for each of them is O(1).
-    #[cold]
     fn drop(&mut self) {
         let keys = &mut self.members.lock().keys;
         keys.remove(&self.number);
