@@ -71,7 +71,6 @@ impl Timer {
     }
 
     /// The global timer outside of all scopes.
-    #[inline]
     pub(crate) fn of_process() -> Result<&'static Self, BuildError> {
         GLOBAL.get().map_or_else(make, Ok)
     }
