@@ -1,6 +1,6 @@
 //! What the processor and the system offer beyond the language: a prefetch, a counter of time, a
-//! memory barrier in all threads, and a clock that goes on during a suspend. All are optional: every
-//! caller works without them, or says that it does not.
+//! memory barrier in all threads, and a clock that goes on during a suspend. All are optional:
+//! every caller works without them, or says that it does not.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
@@ -41,13 +41,14 @@ pub(crate) fn cycles() -> u64 {
     0
 }
 
-/// The time since the machine's boot or another fixed moment, with the time for which the machine was
-/// suspended.
+/// The time since the machine's boot or another fixed moment, with the time for which the machine
+/// was suspended.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub(crate) fn since_boot() -> io::Result<Duration> {
     #[cfg(not(target_vendor = "apple"))]
     const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
-    // It goes on during a suspend, as `CLOCK_UPTIME_RAW` does not, by which the standard library goes.
+    // It goes on during a suspend, as `CLOCK_UPTIME_RAW` does not, by which the standard library
+    // goes.
     #[cfg(target_vendor = "apple")]
     const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
 

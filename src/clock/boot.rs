@@ -44,8 +44,8 @@ use crate::hardware::since_boot;
 /// A reading takes as long as one of the default clock, but a timer reads it through an indirect
 /// call, and has no faster clock for its deadlines. While a timer is pending, the timer's thread
 /// wakes once a second, to look whether the machine was suspended, and about ten times in the last
-/// second before a deadline, as with each clock that is not the default one (see [`Clock`]). Without
-/// pending timers it does not wake.
+/// second before a deadline, as with each clock that is not the default one (see [`Clock`]).
+/// Without pending timers it does not wake.
 #[derive(Clone, Copy, Debug)]
 pub struct BootClock {
     start: Instant,

@@ -86,8 +86,8 @@ impl Moved {
         timer_key
     }
 
-    /// Calls `see` with the key of the value's first timer. If that has ended and the value was moved,
-    /// calls it with the key of the present one: the value is not moved meanwhile.
+    /// Calls `see` with the key of the value's first timer. If that has ended and the value was
+    /// moved, calls it with the key of the present one: the value is not moved meanwhile.
     pub(super) fn at_present<R>(&self, record: Record, see: impl Fn(TimerKey) -> Option<R>) -> Option<R> {
         see(record.1).or_else(|| {
             let timers = (!self.is_empty()).then(|| self.lock())?;

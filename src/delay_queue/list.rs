@@ -9,8 +9,8 @@
 //! for nothing. A sweep takes such records out.
 //!
 //! *Invariant*: each value that waits, and whose insert has returned, has its record in `records` or
-//! in `late`. Records go from `late` to `records` under the lock, and a record is taken out after the
-//! shard has said that its timer has ended, which stays so.
+//! in `late`. Records go from `late` to `records` under the lock, and a record is taken out after
+//! the shard has said that its timer has ended, which stays so.
 //!
 //! No user code runs under the lock. Inserts, receives and removals do not wait for it: a producer
 //! that finds it taken pushes the record to `late`, and a sweep is left to a later value. A call
@@ -20,8 +20,8 @@
 //!
 //! A record takes 24 bytes. There are at most about twice as many records as values, and some more
 //! while a sweep lags behind: [`SWEPT`] is twice as large as it must be for that. The list is a
-//! ring: a sweep moves what still waits to the back. If all delays are the same, it finds the values
-//! that have left at the front.
+//! ring: a sweep moves what still waits to the back. If all delays are the same, it finds the
+//! values that have left at the front.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -70,8 +70,8 @@ impl Listing {
         records.clone()
     }
 
-    /// Takes records out of a list that is long for a queue of `len` values: those that do not wait.
-    /// Not inlined, because only one of [`SHARE`] values calls it.
+    /// Takes records out of a list that is long for a queue of `len` values: those that do not
+    /// wait. Not inlined, because only one of [`SHARE`] values calls it.
     #[inline(never)]
     pub(super) fn sweep(&self, len: usize, waits: impl Fn(Record) -> bool) {
         let Ok(mut records) = self.records.try_lock() else { return };

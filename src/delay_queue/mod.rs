@@ -99,11 +99,11 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1) on average, and it waits for no other thread: a box for the value, a timer, and what all
-    /// threads share: a counter, and the list that [`iter`](Self::iter) goes through. The list takes
-    /// 24 bytes a value, and is copied when it has doubled; an insert beside another one or beside an
-    /// [`iter`](Self::iter) allocates its part of it. The caller's stack needs room for some copies of
-    /// the value, as that of a consumer does.
+    /// O(1) on average, and it waits for no other thread: a box for the value, a timer, and what
+    /// all threads share: a counter, and the list that [`iter`](Self::iter) goes through. The list
+    /// takes 24 bytes a value, and is copied when it has doubled; an insert beside another one or
+    /// beside an [`iter`](Self::iter) allocates its part of it. The caller's stack needs room for
+    /// some copies of the value, as that of a consumer does.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
@@ -201,8 +201,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
     }
 
-    /// Sweeps the list, if it is the turn of the value that has just left, or was refused. If several
-    /// threads take values out, a turn may be missed: the next one does its work.
+    /// Sweeps the list, if it is the turn of the value that has just left, or was refused. If
+    /// several threads take values out, a turn may be missed: the next one does its work.
     fn sweep(&self) {
         if self.shared.left().is_multiple_of(SHARE) {
             let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
@@ -339,7 +339,8 @@ mod tests {
         assert!(queue.list.size().0 < 600, "{:?}", queue.list.size());
     }
 
-    /// A record that a producer pushes while another thread has the lock is listed and swept as well.
+    /// A record that a producer pushes while another thread has the lock is listed and swept as
+    /// well.
     #[test]
     fn a_producer_does_not_wait_for_the_lists_lock() {
         let queue =

@@ -201,9 +201,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Returns when the next value is due. If a value has expired and was not taken yet, it is that
     /// of the value that the next receive returns. Otherwise it is the earliest of those that wait.
     ///
-    /// Of a value that has expired it is [`Expired::deadline`]. Of one that waits it is rounded up to
-    /// a tick: the value does not come out before. `None` if the queue is empty, or if the system's
-    /// `Instant` can represent none of its times. A value that expires during the call may be missed.
+    /// Of a value that has expired it is [`Expired::deadline`]. Of one that waits it is rounded up
+    /// to a tick: the value does not come out before. `None` if the queue is empty, or if the
+    /// system's `Instant` can represent none of its times. A value that expires during the call may
+    /// be missed.
     ///
     /// # Examples
     ///
@@ -240,10 +241,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Yields the keys of the values that wait, in no particular order, and when each is due: a
     /// snapshot. Values that have expired are not among them.
     ///
-    /// The time is rounded up to a tick, as that of [`peek_deadline`](Self::peek_deadline); `None` if
-    /// the system's `Instant` cannot represent it. The values themselves cannot be lent out, because
-    /// a shard's thread may pass any of them to a consumer at any moment: [`remove`](Self::remove)
-    /// takes one out by its key, [`drain`](Self::drain) all.
+    /// The time is rounded up to a tick, as that of [`peek_deadline`](Self::peek_deadline); `None`
+    /// if the system's `Instant` cannot represent it. The values themselves cannot be lent out,
+    /// because a shard's thread may pass any of them to a consumer at any moment:
+    /// [`remove`](Self::remove) takes one out by its key, [`drain`](Self::drain) all.
     ///
     /// # Examples
     ///
@@ -282,10 +283,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Takes the values out, those that wait and then those that have expired, and yields them with
     /// their keys, in no particular order.
     ///
-    /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator that
-    /// is dropped early: the rest stays. A value that expires during the call, or that another thread
-    /// receives or removes meanwhile, comes out once: here or there. One that is inserted meanwhile
-    /// may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
+    /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator
+    /// that is dropped early: the rest stays. A value that expires during the call, or that another
+    /// thread receives or removes meanwhile, comes out once: here or there. One that is inserted
+    /// meanwhile may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
     ///
     /// # Examples
     ///

@@ -12,10 +12,10 @@ use crate::timer::{Inherited, Scoped, nanos};
 ///
 /// Within [`scope`](Self::scope), no [`timeout`](crate::timeout()) ends later than the deadline,
 /// however long it is itself. That holds for the functions of the crate and for the methods of
-/// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To another
-/// process, the deadline travels as the time that is left, in a [`header`](Self::header) of gRPC.
-/// `TimeoutLayer` of [`shardwheel-compat`](https://docs.rs/shardwheel-compat) reads and writes it, and
-/// Envoy's header for any HTTP.
+/// every [`Timer`](crate::Timer). In a scope within a scope, the earlier deadline counts. To
+/// another process, the deadline travels as the time that is left, in a [`header`](Self::header) of
+/// gRPC. `TimeoutLayer` of [`shardwheel-compat`](https://docs.rs/shardwheel-compat) reads and
+/// writes it, and Envoy's header for any HTTP.
 ///
 /// # The clock
 ///
@@ -92,9 +92,10 @@ impl Deadline {
 
     /// Runs `future` in a scope: no time limit that is made in it ends after the deadline.
     ///
-    /// The future itself has no time limit by that. For one, give it a [`timeout`](crate::timeout())
-    /// within the scope. A time limit that was made before is not changed. Tasks that the future
-    /// spawns are outside of the scope: pass them [`current`](Self::current).
+    /// The future itself has no time limit by that. For one, give it a
+    /// [`timeout`](crate::timeout()) within the scope. A time limit that was made before is not
+    /// changed. Tasks that the future spawns are outside of the scope: pass them
+    /// [`current`](Self::current).
     ///
     /// # Examples
     ///
@@ -116,8 +117,9 @@ impl Deadline {
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
-    /// futures before they are polled. All that runs in the call inherits the deadline: also callbacks
-    /// that a clock or a driver runs there, and the tasks that a runtime polls in its `block_on`.
+    /// futures before they are polled. All that runs in the call inherits the deadline: also
+    /// callbacks that a clock or a driver runs there, and the tasks that a runtime polls in its
+    /// `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
         Inherited { scope: None, deadline: Some(self) }.run(code)
     }

@@ -79,8 +79,8 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     }
 
     /// Sets how long after it is due a tick may come, so that the timer wakes for it together with
-    /// others. Default: the [slack of the timer](crate::TimerBuilder::slack), which is zero unless it
-    /// is set.
+    /// others. Default: the [slack of the timer](crate::TimerBuilder::slack), which is zero unless
+    /// it is set.
     ///
     /// No tick comes early, and the interval does not drift: the moments that it yields stay one
     /// period apart. If the slack is longer than the period, several ticks come at a time. It holds

@@ -51,14 +51,14 @@ impl Timer {
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.membership())
     }
 
-    /// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
-    /// the time so that sleeps with overlapping windows wake their tasks together, as
+    /// Returns a future that is ready at a time within `window`, both ends included. The timer
+    /// chooses the time so that sleeps with overlapping windows wake their tasks together, as
     /// [`schedule_within`](Self::schedule_within) does.
     ///
-    /// It is never ready before the window, and its task is woken at the end of it at the latest, or
-    /// at the first tick after its start if no tick begins within it. If the window has begun at the
-    /// first poll, the sleep is ready then. A window of one moment, `at..=at`, is exact to a tick,
-    /// also if the timer has a [slack](crate::TimerBuilder::slack).
+    /// It is never ready before the window, and its task is woken at the end of it at the latest,
+    /// or at the first tick after its start if no tick begins within it. If the window has begun at
+    /// the first poll, the sleep is ready then. A window of one moment, `at..=at`, is exact to a
+    /// tick, also if the timer has a [slack](crate::TimerBuilder::slack).
     ///
     /// # Examples
     ///

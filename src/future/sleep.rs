@@ -78,8 +78,8 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     }
 
     /// Returns the deadline, or the start of the timer if it is before that. `None` if it is
-    /// further away than the system's clock can represent. Of a sleep with a window or a slack it is
-    /// the earliest time.
+    /// further away than the system's clock can represent. Of a sleep with a window or a slack it
+    /// is the earliest time.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.wait.deadline(&self.handle)
@@ -98,8 +98,8 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
 
     /// Gives the sleep another deadline, whether it has resolved or not. The task that last polled
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
-    /// again. If the new deadline has passed, the next poll is ready. A sleep with a window or a slack
-    /// keeps its length: the window begins at the new deadline.
+    /// again. If the new deadline has passed, the next poll is ready. A sleep with a window or a
+    /// slack keeps its length: the window begins at the new deadline.
     pub fn reset(&mut self, deadline: Instant) {
         self.reset_to(self.handle.time.since_start(deadline));
     }

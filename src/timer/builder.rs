@@ -72,14 +72,15 @@ impl TimerBuilder {
     /// A server whose timeouts may all come 10 ms late says so here, once. The timer then chooses
     /// ticks as [`schedule_within`](Timer::schedule_within) does: of those from the deadline to the
     /// end of the slack, the one that is a multiple of the greatest power of two. Nothing fires
-    /// early, and a slack that is shorter than a tick changes nothing. There is no limit: with a slack
-    /// of a year, a timer may be a year late.
+    /// early, and a slack that is shorter than a tick changes nothing. There is no limit: with a
+    /// slack of a year, a timer may be a year late.
     ///
-    /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when they
-    /// are rescheduled or reset. What names a window has that window instead: `schedule_within`,
-    /// [`sleep_within`](Timer::sleep_within), [`timeout_within`](Timer::timeout_within); `at..=at` is
-    /// exact. So has an [`Interval::slack`](crate::Interval::slack). A recurring timer does not drift,
-    /// but one whose period is shorter than the slack has several occurrences at a time.
+    /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when
+    /// they are rescheduled or reset. What names a window has that window instead:
+    /// `schedule_within`, [`sleep_within`](Timer::sleep_within),
+    /// [`timeout_within`](Timer::timeout_within); `at..=at` is exact. So has an
+    /// [`Interval::slack`](crate::Interval::slack). A recurring timer does not drift, but one whose
+    /// period is shorter than the slack has several occurrences at a time.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
 //! The global timer: made on first use, shared by the whole process, never shut down.
 //!
 //! Its threads run until the process ends. Handles of it are ordinary handles; `shutdown` knows it
-//! by its address, so no timer carries a mark. The scope of a manual clock has a global timer of its
-//! own, for the code within: see [`scope`](super::scope).
+//! by its address, so no timer carries a mark. The scope of a manual clock has a global timer of
+//! its own, for the code within: see [`scope`](super::scope).
 
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -2,9 +2,9 @@
 //!
 //! A group is a [`Timer`] handle with a set: what is scheduled through that handle is a member. The
 //! set has the members' keys, by numbers that are never used again. A member gets its number,
-//! without a key yet, before its timer is scheduled. A callback's [`Membership`] lies beside it in the
-//! timer's node, and the membership's drop takes the number out of the set, however the timer ends. A
-//! sleep has its membership itself.
+//! without a key yet, before its timer is scheduled. A callback's [`Membership`] lies beside it in
+//! the timer's node, and the membership's drop takes the number out of the set, however the timer
+//! ends. A sleep has its membership itself.
 //!
 //! The node's word decides whether a member fires or is cancelled; the set decides nothing. A key
 //! enters the set when the timer has it already ([`Members::fill`]). Before that,
@@ -55,8 +55,8 @@ use crate::tick::Tick;
 /// recurring one does so until the group is cancelled, so that dropping the others ends nothing. A
 /// clone of the group's [`Timer`], and a [`WeakTimer`](crate::WeakTimer) that the group was
 /// [downgraded](Timer::downgrade) to, do not keep the group. What they schedule is a member too;
-/// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled). A
-/// group of a group is independent of it. What a [`Timer`] says and does as a whole, such as
+/// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled).
+/// A group of a group is independent of it. What a [`Timer`] says and does as a whole, such as
 /// [`stats`](Timer::stats) and [`shutdown`](Timer::shutdown), is that of the whole timer.
 ///
 /// # Examples
@@ -151,9 +151,9 @@ impl Group {
     /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
     /// count a member that is being fired. A recurring callback that is running does not recur.
     /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
-    /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep that
-    /// has not been polled yet has no timer and is not counted. A callback that the timer has passed to
-    /// an executor is being fired.
+    /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep
+    /// that has not been polled yet has no timer and is not counted. A callback that the timer has
+    /// passed to an executor is being fired.
     ///
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an
@@ -312,8 +312,8 @@ impl Drop for Membership {
     }
 }
 
-/// The task of a member in the group's own. The membership is dropped first: the task's drop is user
-/// code.
+/// The task of a member in the group's own. The membership is dropped first: the task's drop is
+/// user code.
 pub(super) struct Member {
     pub(super) membership: Membership,
     task: Box<Task>,

@@ -1,5 +1,5 @@
-//! Which calls have set the pending timers. The thread that asks does all the work: it looks at each
-//! node that has memory, and reads its timer's tag (see [`place`](super::place)).
+//! Which calls have set the pending timers. The thread that asks does all the work: it looks at
+//! each node that has memory, and reads its timer's tag (see [`place`](super::place)).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,8 +14,9 @@ use super::place::{NUMBERS, PLACES};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingPlace {
-    /// The call that made the timers, sleeps, timeouts, intervals or values of a delay queue. `None`
-    /// for all calls for which there was no room, because some thousand others had come before.
+    /// The call that made the timers, sleeps, timeouts, intervals or values of a delay queue.
+    /// `None` for all calls for which there was no room, because some thousand others had come
+    /// before.
     pub place: Option<&'static Location<'static>>,
     /// How many timers there were.
     pub count: usize,
@@ -57,14 +58,15 @@ impl fmt::Display for Pending {
 impl Timer {
     /// Returns how many timers are pending, and for how long, by the calls that have set them.
     ///
-    /// A call is one of the program's into this crate. If it stands in a function that many parts of
-    /// the program use, put `#[track_caller]` on that function: its caller is then the place. (This
-    /// does not work for an `async fn`.) A sleep, a timeout or an interval is pending from its first
-    /// poll on, and its place is the call that made it.
+    /// A call is one of the program's into this crate. If it stands in a function that many parts
+    /// of the program use, put `#[track_caller]` on that function: its caller is then the place.
+    /// (This does not work for an `async fn`.) A sleep, a timeout or an interval is pending from
+    /// its first poll on, and its place is the call that made it.
     ///
     /// While other threads use the timer, each row is made of timers that were pending at some
     /// moment during the call. A timer that another thread moves to an earlier deadline meanwhile
-    /// may be counted twice or not at all. A recurring timer does not count while its callback runs.
+    /// may be counted twice or not at all. A recurring timer does not count while its callback
+    /// runs.
     ///
     /// # Examples
     ///

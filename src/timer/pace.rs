@@ -2,8 +2,8 @@
 //!
 //! The thread sleeps by the system's time, but its deadline is by the user's clock, which may run
 //! at another speed. So the thread sleeps for half of the time left, at the speed that it measured
-//! over its last sleep, and looks again, a second later at the latest. Before the first measurement a
-//! sleep lasts at most one tick.
+//! over its last sleep, and looks again, a second later at the latest. Before the first measurement
+//! a sleep lasts at most one tick.
 //!
 //! If the clock is slower than the system's, or stands still, the speed counts as 1: the clock may
 //! speed up again.
@@ -20,8 +20,8 @@ const LEAST_PART: Nanos = 8;
 /// Shorter sleeps do not measure the speed: the clock may advance in steps.
 const LEAST_MEASURED: Duration = Duration::from_micros(50);
 
-/// No sleep is longer, by the system's time: the clock may jump, as a boot clock does when the machine
-/// wakes.
+/// No sleep is longer, by the system's time: the clock may jump, as a boot clock does when the
+/// machine wakes.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

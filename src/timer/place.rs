@@ -1,8 +1,8 @@
 //! What each timer notes of the call that has set it: a [`Tag`], which is empty without the feature
 //! `introspect`.
 //!
-//! A place in the source has a number in a table of the process, for ever. The tag holds that number,
-//! and in its other 52 bits the tick of the call.
+//! A place in the source has a number in a table of the process, for ever. The tag holds that
+//! number, and in its other 52 bits the tick of the call.
 
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -17,8 +17,8 @@ pub(super) const NUMBERS: usize = 1 << 12;
 pub(super) static PLACES: [OnceLock<&Location<'_>>; NUMBERS] = [const { OnceLock::new() }; NUMBERS];
 
 impl ShardHandle {
-    /// The tag of a timer that the caller's caller sets now. If a user's clock panics, that is counted,
-    /// and the tag has the time of the shard.
+    /// The tag of a timer that the caller's caller sets now. If a user's clock panics, that is
+    /// counted, and the tag has the time of the shard.
     #[cfg_attr(feature = "introspect", track_caller)]
     #[inline(always)]
     pub(crate) fn here(&self) -> Tag {
@@ -29,8 +29,9 @@ impl ShardHandle {
 }
 
 /// The number of that place, if there is room for it within 32 of its home. Equal places search in
-/// the same order, so they get one number, although the compiler may give a place several addresses.
-/// Only the first call at a place may wait for another thread, which puts another place in.
+/// the same order, so they get one number, although the compiler may give a place several
+/// addresses. Only the first call at a place may wait for another thread, which puts another place
+/// in.
 fn number_of(place: &'static Location<'static>) -> usize {
     let home = place.line() as usize * 31 + place.column() as usize + place.file().len() * 1_009;
     let mut numbers = (home..home + 32).map(|number| number % NUMBERS).filter(|&number| number != 0);

@@ -48,9 +48,9 @@ pub trait Schedule: Send + 'static {
     /// Returns whether to call the callback, at a time that the schedule has returned. By default
     /// true.
     ///
-    /// If it returns false, the callback is not called, and [`next_after`](Self::next_after) follows
-    /// as if it had returned. So a schedule can look at something between two occurrences, as
-    /// [`WallSchedule`](crate::WallSchedule) does. It is called on the thread that would run the
+    /// If it returns false, the callback is not called, and [`next_after`](Self::next_after)
+    /// follows as if it had returned. So a schedule can look at something between two occurrences,
+    /// as [`WallSchedule`](crate::WallSchedule) does. It is called on the thread that would run the
     /// callback, just before. The timer's statistics count the occurrence all the same.
     fn is_due(&mut self) -> bool {
         true

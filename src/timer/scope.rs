@@ -6,8 +6,8 @@
 //!
 //! The scope of a manual clock has a timer of its own, which is the global one for the code within.
 //! The futures of the free functions count their uses of it, so its memory goes back after the end
-//! of the scope, when the last of them is dropped. [`Timer::global`] returns a reference for ever: a
-//! scope in which it is called keeps its timer's memory.
+//! of the scope, when the last of them is dropped. [`Timer::global`] returns a reference for ever:
+//! a scope in which it is called keeps its timer's memory.
 //!
 //! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
 //! process's timer (`Sleep::poll_global`), and other calls return the error.
@@ -138,10 +138,11 @@ impl ManualClock {
     /// goes by this clock. Returns the result, and what was still pending at the end.
     ///
     /// So code that calls [`sleep`](crate::sleep()), [`timeout`](crate::timeout()),
-    /// [`interval`](crate::interval()) or [`Timer::global`] is tested as it is, without a clock or a
-    /// timer among its arguments. Within the scope, [`run_until_stalled`](Self::run_until_stalled)
-    /// runs a future and moves the clock whenever the future waits, and [`advance`](Self::advance)
-    /// moves it by hand. Callbacks that the clock then runs are within the scope, too.
+    /// [`interval`](crate::interval()) or [`Timer::global`] is tested as it is, without a clock or
+    /// a timer among its arguments. Within the scope,
+    /// [`run_until_stalled`](Self::run_until_stalled) runs a future and moves the clock whenever
+    /// the future waits, and [`advance`](Self::advance) moves it by hand. Callbacks that the clock
+    /// then runs are within the scope, too.
     ///
     /// Other threads are outside. A task that another thread may poll needs
     /// [`scope_future`](Self::scope_future). `Instant::now` is the system's time everywhere; the
@@ -188,8 +189,8 @@ impl ManualClock {
         (output.unwrap_or_else(|panic| resume_unwind(panic)), waiting)
     }
 
-    /// Runs `future` in a scope, on whichever threads poll it: for tasks. The future is dropped outside
-    /// of the scope.
+    /// Runs `future` in a scope, on whichever threads poll it: for tasks. The future is dropped
+    /// outside of the scope.
     ///
     /// Within a [`scope`](Self::scope) of this clock, the future joins that scope, and what is left
     /// of it counts there. Elsewhere the scope is the future's own, and ends when the future is

@@ -1,9 +1,9 @@
 //! A schedule by the wall clock.
 //!
 //! A timer waits by a clock that is never set, and the wall clock may be set at any moment. So the
-//! schedule is due now and then between two dates (a *look*), reads the wall clock, and asks for the
-//! next date again. That date depends on nothing but the reading and the last date that was due, so
-//! it does not matter when and how often the clock was set before.
+//! schedule is due now and then between two dates (a *look*), reads the wall clock, and asks for
+//! the next date again. That date depends on nothing but the reading and the last date that was
+//! due, so it does not matter when and how often the clock was set before.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,8 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// - *Time zones*: a date is a [`SystemTime`], the same moment in all zones. The closure alone
 ///   decides about local times that do not exist, or exist twice, when a zone moves its clocks.
 ///
-/// The schedule ends when `dates` returns `None`. [`Timer::deadline`](crate::Timer::deadline) of such
-/// a timer is its next look, and each look counts as an occurrence in the timer's statistics.
+/// The schedule ends when `dates` returns `None`. [`Timer::deadline`](crate::Timer::deadline) of
+/// such a timer is its next look, and each look counts as an occurrence in the timer's statistics.
 ///
 /// # Examples
 ///

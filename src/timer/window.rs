@@ -18,12 +18,12 @@ impl Timer {
     /// buckets begin at such ticks.
     ///
     /// The callback never runs before the window. If no tick begins within the window, it runs at
-    /// the first tick after its start. A window that has passed is due at the next tick. A window of
-    /// one moment, `at..=at`, is exact to a tick, also if the timer has a
+    /// the first tick after its start. A window that has passed is due at the next tick. A window
+    /// of one moment, `at..=at`, is exact to a tick, also if the timer has a
     /// [slack](crate::TimerBuilder::slack). A reschedule replaces the window by one deadline.
     ///
-    /// [`sleep_within`](Self::sleep_within) and [`timeout_within`](Self::timeout_within) are the same
-    /// for futures.
+    /// [`sleep_within`](Self::sleep_within) and [`timeout_within`](Self::timeout_within) are the
+    /// same for futures.
     ///
     /// # Examples
     ///

@@ -155,8 +155,8 @@ impl<T> Slab<T> {
     }
 
     /// Takes a free node. Lock-free. O(1), except for one call in up to 64, which searches for the
-    /// first word with free nodes, and one call per segment of nodes, which requests memory from the
-    /// system.
+    /// first word with free nodes, and one call per segment of nodes, which requests memory from
+    /// the system.
     #[inline]
     pub(crate) fn take(
         &self,

@@ -21,8 +21,8 @@ pub(crate) type Tag = [u64; TAGS];
 
 const TAGS: usize = cfg!(feature = "introspect") as usize;
 
-/// A node: 20 bytes and the payload, and 8 bytes for the tag if there is one. All zeroes is a valid,
-/// free node.
+/// A node: 20 bytes and the payload, and 8 bytes for the tag if there is one. All zeroes is a
+/// valid, free node.
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,

@@ -161,9 +161,9 @@ impl<T> Node<T> {
 
     /// Returns the deadline and the tag of the timer that is pending here, if there is one.
     ///
-    /// Both belong to one timer: the tag is read after the word. A later owner of the node writes its
-    /// tag after the word has left `Pending` for good, so a thread that has read that tag finds the
-    /// word changed, and [`deadline_of`](Self::deadline_of) fails.
+    /// Both belong to one timer: the tag is read after the word. A later owner of the node writes
+    /// its tag after the word has left `Pending` for good, so a thread that has read that tag finds
+    /// the word changed, and [`deadline_of`](Self::deadline_of) fails.
     #[cfg(feature = "introspect")]
     pub(crate) fn look(&self, era: u32) -> Option<(Tick, Tag)> {
         let ((_, word), tag) = (self.pending()?, self.tag());

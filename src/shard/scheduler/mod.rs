@@ -84,8 +84,8 @@ impl<T> Scheduler<T> {
         self.schedule_by(Tag::default(), deadline, || payload)
     }
 
-    /// As [`schedule`](Self::schedule), for a timer with a tag. `make` builds the payload in its node.
-    /// It runs no user code, because the lane is in use.
+    /// As [`schedule`](Self::schedule), for a timer with a tag. `make` builds the payload in its
+    /// node. It runs no user code, because the lane is in use.
     #[inline]
     pub(crate) fn schedule_by<F>(&self, tag: Tag, due: Tick, make: F) -> Result<Key, ScheduleError<T>>
     where

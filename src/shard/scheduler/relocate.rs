@@ -21,8 +21,8 @@ impl<T> Scheduler<T> {
         extended
     }
 
-    /// As [`reschedule`](Self::reschedule). Calls `look` with the payload if the timer moves, and `then`
-    /// with the result before it wakes the advancer, which may call user code.
+    /// As [`reschedule`](Self::reschedule). Calls `look` with the payload if the timer moves, and
+    /// `then` with the result before it wakes the advancer, which may call user code.
     #[inline]
     pub(crate) fn reschedule_and<R>(
         &self,
