@@ -171,6 +171,7 @@ fn the_drops_of_a_schedule_and_its_callback_may_panic() {
         with_neighbours(&threads(1), Ends::new(false, Some(Bomb)), || ());
         let (timer, clock) = manual();
         with_neighbours(&timer.group(), Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
+        assert_eq!(timer.stats().panics, 2);
     });
 }
 
