@@ -226,7 +226,8 @@ fn a_node_armed_anew_may_be_cancelled_before_it_is_placed() {
 #[test]
 fn the_dead_nodes_of_stopped_timers_are_swept() {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let keys = [(); 20_000].map(|()| scheduler.schedule(1 << 40, RECURS).unwrap());
+    let keys: Vec<_> =
+        (0..2 * LIMITS.dead_floor).map(|_| scheduler.schedule(1 << 40, RECURS).unwrap()).collect();
     keys.iter().for_each(|&key| assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS)));
     (1..=100).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
     let dead = scheduler.stats().dead_nodes as u64;
