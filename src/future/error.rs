@@ -139,3 +139,15 @@ impl From<TimeoutError> for io::Error {
         Self::new(kind, error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_input_and_output_names_the_want_of_memory() {
+        let kind = |kind| io::Error::from(TimeoutError::Sleep(SleepError::new(kind))).kind();
+        assert_eq!(kind(ScheduleErrorKind::OutOfMemory { bytes: 8 }), io::ErrorKind::OutOfMemory);
+        assert_eq!(kind(ScheduleErrorKind::ShutDown), io::ErrorKind::Other);
+    }
+}

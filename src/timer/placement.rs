@@ -225,6 +225,8 @@ mod tests {
         let timer = timer(4, Placement::OwnShard);
         // Threads that have ended do not count.
         (0..3).for_each(|_| drop(thread::scope(|scope| scope.spawn(|| shard_used(&timer)).join())));
+        let users = |handle: &Arc<ShardHandle>| handle.users.load(Ordering::Relaxed);
+        assert_eq!(timer.inner.handles.iter().map(users).collect::<Vec<_>>(), [0; 4]);
         let (used, barrier) = (std::sync::Mutex::new(vec![0; 4]), std::sync::Barrier::new(8));
         let use_it = || {
             let mut used = used.lock().expect("no thread panics");
@@ -242,6 +244,27 @@ mod tests {
         let own = timers.each_ref().map(shard_used);
         for _ in 0..3 {
             assert_eq!(timers.each_ref().map(shard_used), own);
+        }
+    }
+
+    #[test]
+    fn a_thread_forgets_its_places_in_timers_that_have_ended() {
+        let uses_many = || {
+            (0..20).for_each(|_| _ = shard_used(&timer(2, Placement::OwnShard)));
+            TAKEN.with(|taken| taken.borrow().len())
+        };
+        let places = thread::spawn(uses_many).join().expect("the thread does not panic");
+        assert!(places < 4, "{places} places");
+    }
+
+    #[test]
+    fn the_time_is_asked_of_the_shard_that_was_used_last() {
+        for placement in [Placement::OwnShard, Placement::RoundRobin, Placement::LeastLoaded] {
+            let timer = timer(4, placement);
+            for _ in 0..4 {
+                let used = &timer.inner.handles[shard_used(&timer)];
+                assert!(Arc::ptr_eq(timer.inner.present_shard(), used), "{placement:?}");
+            }
         }
     }
 

@@ -203,6 +203,14 @@ mod tests {
         }
     }
 
+    /// The fast clock is ahead of the clock that says what is due.
+    #[test]
+    fn the_fast_clock_reads_deadlines_of_long_ticks_alone() {
+        let has_fast = |tick| Time::start(None, Duration::from_nanos(tick)).fast.is_some();
+        assert_eq!([1, LEAST_FAST_TICK - 1].map(has_fast), [false; 2]);
+        assert_eq!([LEAST_FAST_TICK, NEVER].map(has_fast), [true; 2]);
+    }
+
     #[test]
     fn what_is_out_of_range_never_comes() {
         let time = millis();

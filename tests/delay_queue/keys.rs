@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use shardwheel::{DelayQueue, QueueKey};
 
@@ -18,6 +18,9 @@ fn keys_are_names() {
     let keys: HashSet<_> = (0..100).map(|i| queue.insert(i, HOUR).expect("it is open")).collect();
     assert_eq!(keys.len(), 100);
     assert!(format!("{:?}", keys.iter().next()).contains("id"));
+    let hash = |key| BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+    let hashes: HashSet<u64> = keys.iter().map(hash).collect();
+    assert!(hashes.len() > 90, "{} hashes of 100 keys", hashes.len());
 }
 
 /// A value is reset to later and earlier, again and again, and keeps its key. Promises 1 and 2.

@@ -33,6 +33,17 @@ fn values_come_out_at_their_deadlines() {
     is_balanced(&timer);
 }
 
+/// The former name of `blocking_recv` still receives.
+#[test]
+#[expect(deprecated, reason = "this is about the former name")]
+fn recv_is_blocking_recv() {
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    queue.insert("value", ms(5)).expect("it is open");
+    clock.advance(ms(5));
+    assert_eq!(queue.recv().map(|out| out.value), Some("value"));
+}
+
 /// The deadline is the one that was asked for, though the timer fires at a tick; one that has passed
 /// expires at the next tick. Promise 4.
 #[test]

@@ -44,7 +44,7 @@ fn members_of_all_kinds_end_together() {
         let other = after(&timer, HOUR, || ());
         let beside = timer.group();
         after(&beside, HOUR, || ());
-        assert_eq!((group.len(), timer.stats().pending), (KINDS, KINDS + 2));
+        assert_eq!((group.len(), group.is_empty(), timer.stats().pending), (KINDS, false, KINDS + 2));
         assert_eq!(group.cancel_all(), KINDS);
         assert_eq!((group.len(), group.is_empty(), dropped.get()), (0, true, KINDS));
         assert_eq!(group.cancel_all(), 0);

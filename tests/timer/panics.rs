@@ -174,6 +174,23 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
     is_balanced(&timer);
 }
 
+/// A recurring callback shuts its timer down, and its drop panics: the panic is counted and
+/// reported, and neither the shutdown nor the move of the clock has it. Promise 7.
+#[test]
+fn a_panic_in_the_drop_of_a_callback_that_shut_down_is_reported() {
+    let (timer, clock, reports) = with_hook();
+    let (held, inner) = (Bomb, timer.clone());
+    let callback = move || {
+        let _held = &held;
+        drop(inner.shutdown());
+    };
+    timer.schedule_every(ms(5), callback).expect("the timer is open");
+    clock.advance(ms(10));
+    assert_eq!(reports.take(), [(None, Some("a drop panics".to_owned()))]);
+    assert_eq!(timer.stats().panics, 1);
+    is_balanced(&timer);
+}
+
 /// A schedule that panics ends its timer, and no other. Promise 7.
 #[test]
 fn a_panicking_schedule_ends_its_timer_only() {

@@ -138,6 +138,21 @@ fn a_panic_ends_a_scope_that_a_future_has_joined() {
     assert_eq!(clock.next_deadline(), None, "the clock drives the scope's timer no more");
 }
 
+/// The scope of a future ends with the future, also of one that is dropped while it waits.
+#[test]
+fn a_dropped_future_ends_its_scope() {
+    let (clock, count) = (ManualClock::new(), Count::default());
+    let counted = count.clone();
+    let mut future = Box::pin(clock.scope_future(async move {
+        Timer::global().schedule_after(HOUR, move || counted.one()).expect("the scope is open");
+        sleep(HOUR).await;
+    }));
+    assert!(poll(&mut future).is_pending());
+    drop(future);
+    clock.advance(2 * HOUR);
+    assert_eq!(count.get(), 0);
+}
+
 #[test]
 fn a_handle_that_outlives_its_scope_refuses() {
     let clock = ManualClock::new();

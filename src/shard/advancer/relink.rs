@@ -175,3 +175,22 @@ impl<T> Advancer<T> {
         true
     }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newcomers_are_sorted_in_among_what_is_overdue() {
+        let overdue = |&(deadline, id)| Overdue { deadline, place: 0, id };
+        for (known, newcomers, sorted) in [
+            (&[(9, 1), (5, 2)][..], &[(2, 3), (7, 4)][..], &[(9, 1), (7, 4), (5, 2), (2, 3)][..]),
+            (&[(5, 1)], &[(8, 2), (8, 3)], &[(8, 2), (8, 3), (5, 1)]),
+            (&[(5, 1)], &[], &[(5, 1)]),
+        ] {
+            let mut all: Vec<_> = known.iter().chain(newcomers).map(overdue).collect();
+            sort_in(&mut all, known.len());
+            assert_eq!(all.iter().map(|due| (due.deadline, due.id)).collect::<Vec<_>>(), sorted);
+        }
+    }
+}

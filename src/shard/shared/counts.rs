@@ -302,6 +302,7 @@ mod tests {
         schedule(130);
         assert_eq!(scheduler.reschedule(keys[3], 200), Some(keys[3]));
         assert_eq!(scheduler.reschedule(keys[4], 110), Some(keys[4]));
+        assert_eq!(scheduler.reschedule(keys[4], 120), Some(keys[4]));
         assert!(scheduler.reschedule(keys[5], 50).is_some_and(|moved| moved != keys[5]));
         assert!(scheduler.reschedule(keys[6], 60).is_some_and(|moved| moved != keys[6]));
         assert_eq!(advancer.advance(60).count(), 2);
@@ -317,7 +318,7 @@ mod tests {
             scheduled: 11,
             fired: 2,
             cancelled: 4,
-            extended: 2,
+            extended: 3,
             moved: 2,
             reused: 1,
             ..ShardStats::default()
@@ -325,7 +326,9 @@ mod tests {
         assert_eq!((scheduler.stats(), scheduler.shared.moved(), wheels), (expected, 2, 1));
         // A producer takes a whole word of nodes; node 0 does not exist.
         assert_eq!((nodes, node_capacity), (63, 65_535));
-        assert_eq!(advancer.into_pending().count(), 5);
-        assert_eq!(scheduler.stats().handed_back, 5);
+        schedule(1 << 40);
+        assert!(scheduler.stats().wheels > 1);
+        assert_eq!(advancer.into_pending().count(), 6);
+        assert_eq!(scheduler.stats().handed_back, 6);
     }
 }

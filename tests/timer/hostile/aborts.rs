@@ -161,13 +161,17 @@ fn a_schedule_and_the_drop_of_its_callback_may_panic_on_an_executor() {
     });
 }
 
-/// A schedule ends; its drop and the drop of its callback panic. Promise 7.
+/// A schedule ends; its drop and the drop of its callback panic, also as a member of a group.
+/// Promise 7.
 #[test]
 fn the_drops_of_a_schedule_and_its_callback_may_panic() {
     survives(|| {
         let (timer, clock) = manual();
         with_neighbours(&timer, Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
         with_neighbours(&threads(1), Ends::new(false, Some(Bomb)), || ());
+        let (timer, clock) = manual();
+        with_neighbours(&timer.group(), Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
+        assert_eq!(timer.stats().panics, 2);
     });
 }
 

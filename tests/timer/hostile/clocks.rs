@@ -303,7 +303,9 @@ fn nothing_that_never_ends_ends_at_the_end_of_time() {
             after(&timer, century, move || begun.one());
             clock.advance(ms(1));
             assert_eq!((never.get(), recurring.get(), late.get()), (0, 5, 0));
-            drop(timer.shutdown());
+            // After a jump the clock has come to its end when the last occurrence has run, so the
+            // recurring timer has ended. Otherwise its next occurrence is one that never comes.
+            assert_eq!(timer.shutdown().len(), if is_jump { 2 } else { 3 });
         });
     }
 }

@@ -1,5 +1,8 @@
 //! Tests of the drivers' steps, at times that the tests choose.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+
 use super::*;
 
 const MILLIS: Nanos = 1_000_000;
@@ -33,6 +36,21 @@ fn goes_on(pool: &Pool<()>, driver: usize, now: Nanos, awake_since: Nanos) -> Re
 /// The driver comes back from a shard, which is due again at `due`.
 fn comes_back(pool: &Pool<()>, shard: usize, due: Nanos) {
     assert!(pool.put_back(shard, (), due).is_none());
+}
+
+/// Whether the driver is notified while `code` runs.
+fn is_notified(pool: &Pool<()>, driver: usize, code: impl FnOnce()) -> bool {
+    struct Flag(AtomicBool);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    pool.notifier.parker(driver).clear();
+    pool.notifier.parker(driver).register(&Waker::from(Arc::clone(&flag)));
+    code();
+    flag.0.load(Ordering::Relaxed)
 }
 
 #[test]
@@ -104,4 +122,67 @@ fn shards_that_are_late_get_a_thread_each() {
         [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
         [Ok(1), Ok(2), Ok(4), Err(NEVER)]
     );
+}
+
+/// A shard that is due at each visit does not keep the others waiting.
+#[test]
+fn a_search_begins_after_the_shard_that_was_visited_last() {
+    let pool = pool([0; 3]);
+    for shard in [0, 1, 2, 0, 1] {
+        assert_eq!(goes_on(&pool, 0, MILLIS / 2, MILLIS / 2), Ok(shard));
+        comes_back(&pool, shard, 0);
+    }
+}
+
+#[test]
+fn a_request_wakes_a_watchdog_that_would_look_too_late() {
+    let pool = pool([5 * MILLIS, 7 * MILLIS, NEVER]);
+    assert_eq!(wakes(&pool, 0, 5 * MILLIS), Ok(0));
+    assert_eq!(wakes(&pool, 1, 6 * MILLIS), Err(16 * MILLIS));
+    assert!(!is_notified(&pool, 1, || pool.notifier.ensure_look(15 * MILLIS)), "it looks within the slack");
+    assert!(is_notified(&pool, 1, || pool.notifier.request(2)), "of shard 2 it would look at 14 ms");
+    assert_eq!(wakes(&pool, 1, 6 * MILLIS), Err(14 * MILLIS));
+    assert!(!is_notified(&pool, 1, || pool.notifier.request(2)));
+}
+
+#[test]
+fn a_watchdog_that_becomes_a_driver_wakes_the_next_one() {
+    let pool = pool([5 * MILLIS, 7 * MILLIS, 30 * MILLIS]);
+    assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
+    assert_eq!(wakes(&pool, 1, 7 * MILLIS), Err(16 * MILLIS));
+    assert!(is_notified(&pool, 2, || assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1))));
+}
+
+#[test]
+fn a_worker_that_comes_back_wakes_a_leader_that_sleeps_for_longer() {
+    let pool = pool([5 * MILLIS, 7 * MILLIS]);
+    assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
+    assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1));
+    comes_back(&pool, 1, 40 * MILLIS);
+    assert_eq!(wakes(&pool, 1, 17 * MILLIS), Err(40 * MILLIS), "it leads");
+    comes_back(&pool, 0, 20 * MILLIS);
+    assert!(is_notified(&pool, 1, || _ = wakes(&pool, 0, 18 * MILLIS)));
+}
+
+#[test]
+fn a_shard_that_is_closed_is_left_to_the_end() {
+    let pool = pool([0; 2]);
+    for shard in 0..2 {
+        pool.take(shard).expect("it is in");
+        pool.put_closed(shard, ());
+    }
+    assert!(pool.take(0).is_none());
+    assert_eq!(wakes(&pool, 0, MILLIS), Err(NEVER), "no shard is visited");
+    pool.stop();
+    assert_eq!([(); 3].map(|()| pool.take_to_end()), [Some(()), Some(()), None]);
+}
+
+#[test]
+fn a_thread_that_has_ended_is_not_waited_for() {
+    let pool = pool([NEVER; 2]);
+    pool.stop();
+    assert!(matches!(pool.next(0, MILLIS, MILLIS), Step::Leave));
+    assert!(!pool.has_ended(0, Duration::ZERO), "it has only left");
+    pool.note_ended(0);
+    assert!(pool.has_ended(0, Duration::ZERO));
 }
