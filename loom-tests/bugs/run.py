@@ -55,6 +55,12 @@ MIRI = {
     "SHARDWHEEL_RUNS": "1",
     "MIRIFLAGS": "-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-tree-borrows -Zmiri-many-seeds=0..4",
 }
+SANITIZER = "-Cunsafe-allow-abi-mismatch=sanitizer --cfg crossbeam_sanitize"
+ASAN = {"RUSTFLAGS": f"-Zsanitizer=address {SANITIZER}", "ASAN_OPTIONS": "detect_leaks=1"}
+TSAN = {
+    "RUSTFLAGS": f"-Zsanitizer=thread {SANITIZER} --cfg crossbeam_sanitize_thread --cfg shardwheel_model",
+    "TSAN_OPTIONS": "halt_on_error=1",
+}
 # As in .ci/run: the same profiles, flags and numbers.
 TOOLS = {
     "tests": Tool(".", "cargo test --locked {args}", {}),
@@ -63,6 +69,8 @@ TOOLS = {
     "loom": Tool("loom-tests", "cargo test --release --locked {args}", LOOM, hang_is_found=False),
     "shuttle": Tool("loom-tests/shuttle", "cargo test --release --locked {args}", SHUTTLE),
     "miri": Tool("loom-tests", "cargo +nightly miri test --locked {args}", MIRI, hang_is_found=False),
+    "asan": Tool(".", "cargo +nightly test --locked --target host-tuple {args}", ASAN),
+    "tsan": Tool(".", "cargo +nightly test -Zbuild-std --locked --target host-tuple {args}", TSAN),
     # Needs no build. SHARDWHEEL_PYTHON is an interpreter that has z3.
     "axioms": Tool("loom-tests/axioms", "{python} -m unittest -v {args}", {}),
 }
@@ -120,7 +128,7 @@ def copy_tree(tree: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
             file.chmod((ROOT / file.relative_to(tree)).stat().st_mode)
-    for folder in ("src", "tests", "loom-tests"):
+    for folder in ("src", "tests", "loom-tests", "examples", "benches", "compat"):
         for file in (tree / folder).rglob("*.*"):
             if file.is_file() and file not in kept:
                 file.unlink()
@@ -138,7 +146,7 @@ def prepare(line: Line, tree: Path, builds: Path) -> tuple[list[str], Path, dict
     tool = TOOLS[line.tool]
     environment = os.environ | SET | tool.environment
     # Those without flags of the compiler share what they have built.
-    environment["CARGO_TARGET_DIR"] = str(builds / ("native" if tool.folder == "." else line.tool))
+    environment["CARGO_TARGET_DIR"] = str(builds / (line.tool if "RUSTFLAGS" in tool.environment else "native"))
     if (cfg := environment.pop("WITH_CFG", None)) is not None:
         wrapper = builds / "cfg" / cfg
         wrapper.parent.mkdir(parents=True, exist_ok=True)

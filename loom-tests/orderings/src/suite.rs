@@ -42,8 +42,16 @@ pub struct Suite {
 }
 
 /// The suites of this repository, built much as `.ci/run` builds them, the cheap ones first.
-pub const SUITES: [Suite; 4] = [
+pub const SUITES: [Suite; 5] = [
     Suite { name: "loom", cfgs: &["shardwheel_loom"], arguments: &["--release"], ..MODELS },
+    // Without the feature, a node has no tag.
+    Suite {
+        name: "introspect",
+        cfgs: &["shardwheel_loom"],
+        features: &["timer", "affinity", "stream", "introspect"],
+        arguments: &["--release", "--features", "introspect", "--test", "word"],
+        ..MODELS
+    },
     // ThreadSanitizer instruments the standard library as well, and crossbeam-epoch then uses no
     // fences.
     Suite {
@@ -276,7 +284,7 @@ mod tests {
     #[test]
     fn a_test_that_is_built_in_two_ways_has_two_names() {
         let labels = SUITES.iter().map(|suite| suite.label("stress", "a")).collect::<Vec<_>>();
-        assert_eq!(labels.iter().filter(|&label| label == "stress::a").count(), 3);
+        assert_eq!(labels.iter().filter(|&label| label == "stress::a").count(), 4);
         assert!(labels.iter().any(|label| label == "tsan::stress::a"));
     }
 }
