@@ -30,11 +30,14 @@ pub(crate) fn serve(
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
             _ => Ok(()),
         };
-        if ended.is_err() || signals.pending().next().is_some() {
+        let is_end = ended.is_err() || signals.pending().next().is_some();
+        // Before the drain: a worker ends when the server drains and has no clients. After the look at the signals:
+        // whoever has connected before a signal is served.
+        timeout = accept(&listener, shared, &mailbox, &mut last).then_some(SOON);
+        if is_end {
             shared.drain();
             mailbox.wake_all();
         }
-        timeout = accept(&listener, shared, &mailbox, &mut last).then_some(SOON);
     }
     ended
 }

@@ -44,6 +44,8 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     if settings.password.is_empty() && !settings.listen.ip().is_loopback() {
         writeln!(io::stderr(), "warning: {} is open to everybody: there is no password", settings.listen)?;
     }
+    // Before anybody knows that there is a server.
+    let signals = Signals::new([SIGTERM, SIGINT])?;
     let shared = Arc::new(Shared::new(schedulers, settings.clone()));
     writeln!(out, "listening on {}", settings.listen)?;
     if let Some(address) = settings.metrics {
@@ -56,7 +58,6 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
 
     let mut mailboxes = Mailbox::all(threads + 1)?;
     let mailbox = mailboxes.remove(threads);
-    let signals = Signals::new([SIGTERM, SIGINT])?;
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, mailbox);

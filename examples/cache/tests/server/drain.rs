@@ -40,6 +40,21 @@ fn a_signal_waits_for_what_has_been_sent() {
     assert!(server.process.wait().expect("its end").success());
 }
 
+/// A client that the server has not accepted yet when the signal comes gets its replies, too.
+#[test]
+fn a_client_that_comes_before_the_signal_is_served() {
+    for _ in 0..20 {
+        let mut server = Server::cache(TWO);
+        server.signal("-STOP");
+        let mut client = server.connect();
+        client.send(&encode(&["PING"]));
+        server.signal("-TERM");
+        server.signal("-CONT");
+        assert_eq!((client.read().text(), client.try_read()), ("PONG".to_owned(), None));
+        assert!(server.process.wait().expect("its end").success());
+    }
+}
+
 /// A client that never reads does not keep the server from ending.
 #[test]
 fn a_stuck_client_does_not_prevent_the_end() {
