@@ -8,8 +8,8 @@
 //! marks the record of a value that leaves: a key is harmless for ever, so the record then stands
 //! for nothing. A sweep takes such records out.
 //!
-//! *Invariant*: each value that waits, and whose insert has returned, has its record in `records` or
-//! in `late`. Records go from `late` to `records` under the lock, and a record is taken out after
+//! *Invariant*: each value that waits, and whose insert has returned, has its record in `records`
+//! or in `late`. Records go from `late` to `records` under the lock, and a record is taken out after
 //! the shard has said that its timer has ended, which stays so.
 //!
 //! No user code runs under the lock. Inserts, receives and removals do not wait for it: a producer

@@ -225,6 +225,7 @@ mod tests {
         let timer = timer(4, Placement::OwnShard);
         // Threads that have ended do not count.
         (0..3).for_each(|_| drop(thread::scope(|scope| scope.spawn(|| shard_used(&timer)).join())));
+        // Ordering: Relaxed, the joins order the threads.
         let users = |handle: &Arc<ShardHandle>| handle.users.load(Ordering::Relaxed);
         assert_eq!(timer.inner.handles.iter().map(users).collect::<Vec<_>>(), [0; 4]);
         let (used, barrier) = (std::sync::Mutex::new(vec![0; 4]), std::sync::Barrier::new(8));

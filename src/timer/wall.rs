@@ -26,9 +26,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 ///   due, once, and the others are left out; the same goes for dates that pass while the callback
 ///   runs, or while the machine is suspended.
 /// - *Set back* over a date that has been due: the callback is not called for that date again, nor
-///   for an earlier one. Dates that the clock had skipped are due when it reaches them. If the clock
-///   was wrong by a year and a date was due meanwhile, the next date is a year away: cancel the
-///   timer and schedule it anew.
+///   for an earlier one. Dates that the clock had skipped are due when it reaches them. If the
+///   clock was wrong by a year and a date was due meanwhile, the next date is a year away: cancel
+///   the timer and schedule it anew.
 /// - *Time zones*: a date is a [`SystemTime`], the same moment in all zones. The closure alone
 ///   decides about local times that do not exist, or exist twice, when a zone moves its clocks.
 ///

@@ -209,7 +209,8 @@ fn a_timer_that_has_ended_has_nothing_pending() {
 }
 
 /// Threads use the same nodes in turn for timers of two places, due at different hours. A row that
-/// mixed the place of one timer with the deadline of another would show.
+/// mixed the place of one timer with the deadline of another would show. The counts are not checked:
+/// a call may meet one thread's timers at several nodes, one after the other.
 #[test]
 fn no_row_mixes_two_timers_in_real_time() {
     let timer = threads(1);

@@ -92,8 +92,8 @@ impl<T> Node<T> {
 
     /// Notes the tag of the timer that the caller is about to put into the node, which it owns.
     pub(crate) fn set_tag(&self, tag: Tag) {
-        // Ordering: Release, pairs with the Acquire in `tag`: a thread that reads this tag finds the
-        // word of the node's former timer replaced.
+        // Ordering: Release, pairs with the Acquire in `tag`: a thread that reads this tag finds
+        // the word of the node's former timer replaced.
         self.tag.iter().zip(tag).for_each(|(cell, tag)| cell.store(tag, Ordering::Release));
     }
 
