@@ -9,11 +9,13 @@ use super::list::Listing;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
 use crate::shard::{Key, ShardId};
+use crate::sync::UnsafeCell;
 use crate::timer::TimerKey;
 
-/// A queue of numbers without a timer.
+/// A queue of numbers without a timer. Each is in a cell, which notices if it is read by a thread to
+/// which it was not published.
 pub struct Queue {
-    shared: QueueState<u64>,
+    shared: QueueState<UnsafeCell<u64>>,
 }
 
 impl Queue {
@@ -26,8 +28,8 @@ impl Queue {
     /// the caller, because the queue has been dropped.
     pub fn expire(&self, value: u64) -> Vec<u64> {
         let mut left = Vec::new();
-        let discard = |entry: Boxed<u64>| left.push(entry.value.value);
-        let entry = Entry { value, id: 0, deadline: 0, armed_for: 0, expired: None };
+        let discard = |entry: Boxed<UnsafeCell<u64>>| left.push(number(&entry));
+        let entry = Entry { value: UnsafeCell::new(value), id: 0, deadline: 0, armed_for: 0, expired: None };
         self.shared.pass_on(Stacked::boxed(entry), Waker::wake, discard);
         left
     }
@@ -35,7 +37,7 @@ impl Queue {
     /// Takes what has expired, as the drop of the queue does.
     pub fn close(&self) -> Vec<u64> {
         self.shared.close();
-        std::iter::from_fn(|| self.shared.next_due()).map(|entry| entry.value.value).collect()
+        std::iter::from_fn(|| self.shared.next_due()).map(|entry| number(&entry)).collect()
     }
 
     /// Ends the queue, as a shutdown does.
@@ -54,8 +56,13 @@ impl Queue {
     }
 
     fn poll_for(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<u64>> {
-        self.shared.poll(consumer, waker, drop).map(|entry| entry.map(|entry| entry.value.value))
+        self.shared.poll(consumer, waker, drop).map(|entry| entry.map(|entry| number(&entry)))
     }
+}
+
+fn number(entry: &Boxed<UnsafeCell<u64>>) -> u64 {
+    // SAFETY: the entry is this thread's.
+    entry.value.value.with_mut(|number| unsafe { *number })
 }
 
 /// A consumer that leaves when it is dropped.

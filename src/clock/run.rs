@@ -82,3 +82,35 @@ impl Wake for Woken {
         self.0.store(true, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use std::cell::UnsafeCell;
+    use std::thread;
+
+    use super::*;
+
+    struct Written(UnsafeCell<u32>);
+
+    // SAFETY: one thread writes before it wakes, another reads after it has taken that wake.
+    unsafe impl Sync for Written {}
+
+    /// ThreadSanitizer reports a race if the wake does not release or the take does not acquire.
+    #[test]
+    fn a_poll_sees_what_was_written_before_its_wake() {
+        let (woken, written) = (Arc::new(Woken(AtomicBool::new(false))), Written(UnsafeCell::new(0)));
+        let (waker, written) = (Waker::from(Arc::clone(&woken)), &written);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // SAFETY: nothing reads before the wake.
+                unsafe { *written.0.get() = 1 };
+                waker.wake_by_ref();
+            });
+            while !woken.take() {
+                thread::yield_now();
+            }
+            // SAFETY: nothing writes after the wake.
+            assert_eq!(unsafe { *written.0.get() }, 1);
+        });
+    }
+}
