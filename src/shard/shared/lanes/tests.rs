@@ -60,6 +60,36 @@ fn threads_beyond_the_numbers_share_lanes() {
 }
 
 /// A call that another thread's lane refuses does not end that thread's call.
+/// ThreadSanitizer reports a race if the end of a call does not release what it has left, or the
+/// next thread's call does not acquire it.
+#[test]
+fn what_a_call_leaves_in_a_common_lane_is_there_for_the_next() {
+    const CALLS: u64 = 1_000;
+    let (lanes, begun) = (lanes(), AtomicU64::new(0));
+    let enter_common = || {
+        thread_number::set(NUMBERS);
+        lanes.enter()
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                // Ordering: Relaxed. A barrier would order what the tool is to find unordered.
+                begun.fetch_add(1, Ordering::Relaxed);
+                while begun.load(Ordering::Relaxed) < 2 {
+                    thread::yield_now();
+                }
+                (0..CALLS).for_each(|_| enter_common().parts().1.reported += 1);
+            });
+        }
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut all = lanes.common.iter().map(|_| enter_common()).collect::<Vec<_>>();
+            assert_eq!(all.iter_mut().map(|entered| entered.parts().1.reported).sum::<u64>(), 2 * CALLS);
+        });
+    });
+}
+
 #[test]
 fn a_lane_in_use_is_refused_and_stays_in_use() {
     let lanes = lanes();
