@@ -672,7 +672,7 @@ NODE_SITES: dict[str, Place] = {
     "win": Site(CELL, "replace", "let (success, failure) ="),
     "base_load": Site("shard/node/mod.rs", "deadline", "base.load("),
 }
-FREE, PENDING, CANCELLING, CANCELLED, EXTENDED, PENDING_2 = 0, 1, 2, 3, 4, 5
+FREE, PENDING, CANCELLING, CANCELLED, EXTENDED, PENDING_2, RUNNING = range(7)
 
 
 def schedules(o: Sites) -> Steps:
@@ -735,6 +735,34 @@ def extend_against_fire() -> Protocol:
         bad=lambda r: r.extended and r.fired_as == PENDING or r.extended and r.base != 7,
         needed=("fill", "word"),
         loom="hazard_4_an_extension_that_won_holds",
+    )
+
+
+def move_in_vain_against_cancel() -> Protocol:
+    """A move takes the payload, has no memory for another node and puts it back: the word is then as it was before."""
+
+    def moves(o: Sites) -> Steps:
+        wait_for((yield read("word", o.word)) == PENDING)
+        won = (yield cas("word", PENDING, RUNNING, o.win)) == PENDING
+        if won:
+            yield read("payload", PLAIN)
+            yield write("payload", 2, PLAIN)
+            yield cas("word", RUNNING, PENDING, o.fill_again)
+        return {"moved": int(won)}
+
+    def cancels(o: Sites) -> Steps:
+        wait_for((yield read("word", o.word)) == PENDING)
+        won = (yield cas("word", PENDING, CANCELLING, o.win)) == PENDING
+        return {"cancelled": int(won), "payload": (yield read("payload", PLAIN)) if won else 0}
+
+    return protocol(
+        "a move in vain against a cancel",
+        (schedules, moves, cancels),
+        {name: NODE_SITES[name] for name in ("base", "fill", "word", "win")}
+        | {"fill_again": Site(CELL, "fill_again", "let (success, failure) =")},
+        bad=lambda r: not r.moved and not r.cancelled or r.cancelled and not r.payload,
+        needed=("fill", "win", "fill_again"),
+        loom="hazard_4_a_move_in_vain_against_a_cancel",
     )
 
 
@@ -1153,8 +1181,8 @@ PAIRS = (
 OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
     held_node_against_sleep, held_node_against_setting_aside, sweep_request_against_sleep, parker,
-    shutdown_against_user_code, fire_against_cancel, extend_against_fire, reuse_against_an_old_key,
-    reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation, call_in_vain_against_a_revocation,
+    shutdown_against_user_code, fire_against_cancel, extend_against_fire, move_in_vain_against_cancel,
+    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation, call_in_vain_against_a_revocation,
     registered_waker, completed_wake,
     value_against_a_wait, end_against_a_wait,
     end_after_the_last_value, drop_of_a_queue,

@@ -13,8 +13,6 @@ PROTOCOLS = [make() for make in protocols.ALL]
 LARGE = {protocols.two_producers_against_flush().program.name}
 
 UNNEEDED = {
-    "src/shard/node/cell.rs, `replace`: `let (success, failure) =`: Acquire to Relaxed":
-        "The comment there says so: the caller has acquired the word that it swaps.",
     "src/fallible.rs, `swap`: `place.swap(`: SeqCst to AcqRel":
         "Both sides swap the slot: a swap that finds nothing is acquired by the one that puts the box in.",
     "src/delay_queue/waiters.rs, `register`: `is_awaited.swap(`: AcqRel to Acquire":

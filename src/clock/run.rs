@@ -99,18 +99,25 @@ mod tests {
     #[test]
     fn a_poll_sees_what_was_written_before_its_wake() {
         let (woken, written) = (Arc::new(Woken(AtomicBool::new(false))), Written(UnsafeCell::new(0)));
-        let (waker, written) = (Waker::from(Arc::clone(&woken)), &written);
+        let (waker, written, is_read) = (Waker::from(Arc::clone(&woken)), &written, &AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(move || {
                 // SAFETY: nothing reads before the wake.
                 unsafe { *written.0.get() = 1 };
                 waker.wake_by_ref();
+                // Ordering: Relaxed. The tool may forget what a thread has done that has ended.
+                while !is_read.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
             });
             while !woken.take() {
                 thread::yield_now();
             }
             // SAFETY: nothing writes after the wake.
-            assert_eq!(unsafe { *written.0.get() }, 1);
+            let read = unsafe { *written.0.get() };
+            // Ordering: Relaxed, as above.
+            is_read.store(true, Ordering::Relaxed);
+            assert_eq!(read, 1);
         });
     }
 }

@@ -189,11 +189,10 @@ impl<T> Node<T> {
 
     #[inline]
     fn replace(&self, from: Word, to: Word) -> bool {
-        // Ordering: Acquire on success, Relaxed on failure. Relaxed would be enough on success too:
-        // the caller acquired `from` when it loaded it, and success proves that the word has not
-        // changed. Acquire costs nothing where a read-modify-write is a barrier anyway, and spares
-        // the proof that no store came between. No Release: the words stored here publish nothing,
-        // and as read-modify-writes they continue the release sequence of `fill`.
+        // Ordering: Acquire on success, pairs with `fill_again`: the payload may have been taken out
+        // and put back since the caller loaded `from`, and the word is then the same. Relaxed on
+        // failure. No Release: the words stored here publish nothing, and as read-modify-writes
+        // they continue the release sequence of `fill`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
     }
