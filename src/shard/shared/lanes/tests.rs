@@ -64,7 +64,7 @@ fn threads_beyond_the_numbers_share_lanes() {
 /// next thread's call does not acquire it.
 #[test]
 fn what_a_call_leaves_in_a_common_lane_is_there_for_the_next() {
-    const CALLS: u64 = 1_000;
+    const CALLS: u64 = if cfg!(miri) { 20 } else { 1_000 };
     let (lanes, begun) = (lanes(), AtomicU64::new(0));
     let enter_common = || {
         thread_number::set(NUMBERS);
