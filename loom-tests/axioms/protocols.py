@@ -681,6 +681,12 @@ def schedules(o: Sites) -> Steps:
     yield write("word", PENDING, o.fill)
 
 
+def wins(o: Sites, word: int) -> Generator[Op, int, bool]:
+    """Finds the timer pending, and gives it another word; whether no other thread has done that before."""
+    wait_for((yield read("word", o.word)) == PENDING)
+    return (yield cas("word", PENDING, word, o.win)) == PENDING
+
+
 def fire_against_cancel() -> Protocol:
     """One timer is scheduled, fires and is cancelled: it has one outcome, and its payload one owner."""
 
@@ -694,8 +700,7 @@ def fire_against_cancel() -> Protocol:
         return {"fired": int(won), "base": base}
 
     def cancels(o: Sites) -> Steps:
-        wait_for((yield read("word", o.word)) == PENDING)
-        won = (yield cas("word", PENDING, CANCELLING, o.win)) == PENDING
+        won = yield from wins(o, CANCELLING)
         if won:
             yield read("payload", PLAIN)
             yield write("payload", 0, PLAIN)
@@ -742,8 +747,7 @@ def move_in_vain_against_cancel() -> Protocol:
     """A move takes the payload, has no memory for another node and puts it back: the word is then as it was before."""
 
     def moves(o: Sites) -> Steps:
-        wait_for((yield read("word", o.word)) == PENDING)
-        won = (yield cas("word", PENDING, RUNNING, o.win)) == PENDING
+        won = yield from wins(o, RUNNING)
         if won:
             yield read("payload", PLAIN)
             yield write("payload", 2, PLAIN)
@@ -751,8 +755,7 @@ def move_in_vain_against_cancel() -> Protocol:
         return {"moved": int(won)}
 
     def cancels(o: Sites) -> Steps:
-        wait_for((yield read("word", o.word)) == PENDING)
-        won = (yield cas("word", PENDING, CANCELLING, o.win)) == PENDING
+        won = yield from wins(o, CANCELLING)
         return {"cancelled": int(won), "payload": (yield read("payload", PLAIN)) if won else 0}
 
     return protocol(
@@ -1182,8 +1185,8 @@ OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
     held_node_against_sleep, held_node_against_setting_aside, sweep_request_against_sleep, parker,
     shutdown_against_user_code, fire_against_cancel, extend_against_fire, move_in_vain_against_cancel,
-    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation, call_in_vain_against_a_revocation,
-    registered_waker, completed_wake,
+    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation,
+    call_in_vain_against_a_revocation, registered_waker, completed_wake,
     value_against_a_wait, end_against_a_wait,
     end_after_the_last_value, drop_of_a_queue,
 )  # fmt: skip
