@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
 
 use shardwheel::{Job, Timer};
 
@@ -37,15 +36,14 @@ fn cancelled_recurring_timers_in_an_executor_keep_no_thread_awake() {
         let read = readings.load(Ordering::SeqCst) - before;
         assert!(read <= 500, "{read} readings of the clock within an idle second");
         // Recurring timers that cannot be swept are no reason to request a sweep at each cancel.
-        let (before, began) = (readings.load(Ordering::SeqCst), Instant::now());
+        let before = readings.load(Ordering::SeqCst);
         for _ in 0..100 {
             churn(&timer, 64);
             thread::sleep(ms(1));
         }
         let read = readings.load(Ordering::SeqCst) - before;
-        // One a millisecond; on a busy machine the loop takes longer.
-        let limit = began.elapsed().as_millis().max(100) as usize;
-        assert!(read <= limit, "{read} readings of the clock while others cancel, not {limit}");
+        // A few, and seldom one a round. If each report of dead nodes requests a sweep, 500 or more.
+        assert!(read <= 250, "{read} readings of the clock while others cancel");
         jobs.lock().expect("the thread does not panic").clear();
     });
 }
