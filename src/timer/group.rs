@@ -20,6 +20,7 @@
 //! No user code and no step of a shard runs under the lock.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -224,10 +225,10 @@ impl Drop for Owner {
 }
 
 /// What a group and its members share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Members(Mutex<Set>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Set {
     /// The members' keys by their numbers; `None` for a member that has no timer yet. The numbers
     /// are the group's own, so the hasher need not be random, and the order is the same in each
@@ -237,6 +238,13 @@ struct Set {
     last: u64,
     /// Whether the group's last handle has been dropped.
     has_ended: bool,
+}
+
+/// How many members there are, not each one's key.
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Members({})", self.lock().keys.len())
+    }
 }
 
 impl Members {

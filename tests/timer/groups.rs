@@ -567,3 +567,14 @@ fn groups_of_the_global_timer() {
     group.schedule_every(secs(60), || ()).expect("it is open");
     assert_eq!((group.cancel_all(), group.len()), (1, 0));
 }
+
+/// The output of `{:?}` does not grow with the members.
+#[test]
+fn a_group_is_shown_by_the_number_of_its_members() {
+    let (timer, _clock) = manual();
+    let group = timer.group();
+    (0..1_000).for_each(|_| _ = after(&group, HOUR, || ()));
+    for shown in [format!("{group:?}"), format!("{:?}", group.downgrade())] {
+        assert!(shown.contains("1000") && shown.len() < 200, "{shown}");
+    }
+}

@@ -44,8 +44,6 @@ pub(super) struct Sweep {
     detached: Option<(Slot, Chains)>,
     /// How many dead nodes had been made when the last step began; never falls within a pass.
     made: u64,
-    /// Nodes freed in this pass.
-    freed: u64,
 }
 
 impl Sweep {
@@ -94,25 +92,21 @@ impl<T> Advancer<T> {
 
     /// Begins a pass.
     pub(super) fn begin_pass(&mut self) {
-        self.sweep.next = Some(self.first_of_a_pass());
+        let levels = self.shared.height().max(self.private.height());
+        self.sweep.next = Some((levels.saturating_sub(1), Some(0)));
         self.visit_aside();
         // Earlier cancels do not count: the first step of a pass is as short as the others.
         self.sweep.made = self.shared.dead_made();
     }
 
-    /// Where a pass begins.
-    fn first_of_a_pass(&self) -> (usize, Option<Tick>) {
-        let levels = self.shared.height().max(self.private.height());
-        (levels.saturating_sub(1), Some(0))
-    }
-
-    /// Detaches the next bucket of the pass that may hold something. False at the end of a pass,
-    /// unless another pass begins.
+    /// Detaches the next bucket of the pass that may hold something. False at the end of the pass; if
+    /// a sweep is still due then, it is asked for again.
     fn detach_next(&mut self) -> bool {
         let Some(next) = self.sweep.next else { return false };
         let Some(slot) = self.occupied_from(next) else {
-            self.end_pass();
-            return self.sweep.next.is_some();
+            self.sweep.next = None;
+            self.shared.check_dead();
+            return false;
         };
         let geometry = self.shared.geometry;
         self.sweep.next = Some((slot.level, geometry.expiration(slot).checked_add(1)));
@@ -150,14 +144,6 @@ impl<T> Advancer<T> {
         first.is_some_and(|first| slot.number - first.number < size as u64)
     }
 
-    /// Ends a pass. The next one begins if this one freed nodes, and a sweep is still due.
-    fn end_pass(&mut self) {
-        self.shared.check_dead();
-        let freed = std::mem::take(&mut self.sweep.freed);
-        let again = freed > 0 && self.shared.is_sweep_due();
-        self.sweep.next = again.then(|| self.first_of_a_pass());
-    }
-
     /// Frees the dead among the next `budget` detached nodes, and links the living again. Returns
     /// how many nodes it has visited.
     pub(super) fn sweep_detached(&mut self, budget: u64) -> u64 {
@@ -169,7 +155,6 @@ impl<T> Advancer<T> {
             seen += 1;
             if self.free_if_dead(id) {
                 self.shared.tally.swept.add(1);
-                self.sweep.freed += 1;
             } else {
                 self.link(slot, id);
             }
