@@ -175,8 +175,11 @@ fn a_callback_may_end_its_own_group() {
             for (timer, clock) in both() {
                 let (group, dropped) = of_all_kinds(&timer);
                 let (sender, receiver) = mpsc::channel();
-                let mut held = Some(group.clone());
+                let (mut held, gate) = (Some(group.clone()), Gate::default());
+                let is_scheduled = gate.clone();
                 let end = move || {
+                    // Before that it is no member yet, and the group has another handle.
+                    is_scheduled.pass();
                     let group = held.take().expect("it is called once");
                     sender.send(if ends_by_drop { KINDS } else { group.cancel_all() }).expect("it waits");
                 };
@@ -186,6 +189,7 @@ fn a_callback_may_end_its_own_group() {
                     after(&group, ms(1), end);
                 }
                 drop(group);
+                gate.open();
                 pass(&clock, ms(5));
                 let count = hear(&receiver);
                 // A recurring callback that cancels its group is one of its members.
