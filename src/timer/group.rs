@@ -150,7 +150,8 @@ impl Group {
     /// Cancels all members, and returns how many will not fire (again) because of that.
     ///
     /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
-    /// count a member that is being fired. A recurring callback that is running does not recur.
+    /// count a member that is being fired. A recurring callback that is running does not recur, but
+    /// one that runs before the call that schedules it has returned may recur until that returns.
     /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
     /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep
     /// that has not been polled yet has no timer and is not counted. A callback that the timer has

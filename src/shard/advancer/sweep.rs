@@ -99,8 +99,8 @@ impl<T> Advancer<T> {
         self.sweep.made = self.shared.dead_made();
     }
 
-    /// Detaches the next bucket of the pass that may hold something. False at the end of the pass; if
-    /// a sweep is still due then, it is asked for again.
+    /// Detaches the next bucket of the pass that may hold something. False at the end of the pass;
+    /// if a sweep is still due then, it is asked for again.
     fn detach_next(&mut self) -> bool {
         let Some(next) = self.sweep.next else { return false };
         let Some(slot) = self.occupied_from(next) else {
