@@ -56,7 +56,7 @@ fn sleeps_end_without_a_copy() {
     const SLEEPS: usize = 200_000;
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
     let wait = |_| {
-        let mut interval = timer.interval(HOUR);
+        let mut interval = timer.interval_at(timer.now() + HOUR, HOUR);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(futures::Stream::poll_next(std::pin::Pin::new(&mut interval), &mut context).is_pending());
         interval

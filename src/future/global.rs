@@ -228,8 +228,8 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
     Timeout::new(future.into_future(), sleep_within(window))
 }
 
-/// Returns a stream of moments `period` apart. The first comes one period from now.
-/// [`interval_at`] chooses another first moment.
+/// Returns a stream of moments `period` apart. The first comes at once, the second one period from
+/// now. [`interval_at`] chooses another first moment.
 ///
 /// # Examples
 ///
@@ -242,7 +242,7 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
 /// let begin = Instant::now();
 /// let mut interval = interval(Duration::from_millis(5));
 /// block_on(async {
-///     for count in 1..=3 {
+///     for count in 0..3 {
 ///         let due: Instant = interval.tick().await;
 ///         assert!(begin.elapsed() >= count * Duration::from_millis(5));
 ///         assert!(due <= Instant::now());
@@ -256,7 +256,7 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
-    let sleep = sleep(period);
+    let sleep = sleep(Duration::ZERO);
     let first = sleep.deadline();
     Interval::new(sleep, first, period)
 }

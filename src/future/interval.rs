@@ -21,9 +21,8 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
-/// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at). The free
-/// function [`interval`](crate::interval()) returns a
-/// [`global::Interval`](crate::global::Interval).
+/// first at once, or by [`Timer::interval_at`](crate::Timer::interval_at). The free function
+/// [`interval`](crate::interval()) returns a [`global::Interval`](crate::global::Interval).
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
@@ -45,7 +44,7 @@ use crate::timer::{NEVER, ShardHandle, nanos};
 /// let begin = Instant::now();
 /// let mut interval = timer.interval(Duration::from_millis(10));
 /// block_on(async {
-///     for count in 1..=3 {
+///     for count in 0..3 {
 ///         let due = interval.tick().await?;
 ///         assert!(begin.elapsed() >= count * Duration::from_millis(10));
 ///         assert!(due <= Instant::now());
@@ -96,7 +95,7 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     /// let timer = Timer::builder().clock(clock.clone()).build()?;
     /// let start = timer.now();
     /// let mut interval = timer.interval(second).slack(second / 10);
-    /// for count in 1..=3 {
+    /// for count in 0..3 {
     ///     let due = clock.run_until_stalled(interval.tick()).expect("the clock moves")?;
     ///     assert_eq!(due, start + count * second);
     ///     assert!(timer.now() >= due && timer.now() <= due + second / 10);

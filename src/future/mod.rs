@@ -131,10 +131,11 @@ impl Timer {
         Timeout::new(future.into_future(), self.sleep_within(window))
     }
 
-    /// Returns a stream of moments `period` apart. The first comes one period from now.
+    /// Returns a stream of moments `period` apart. The first comes at once, the second one period
+    /// from now. [`interval_at`](Self::interval_at) chooses another first moment.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval(&self, period: Duration) -> Interval {
-        let sleep = self.sleep(period);
+        let sleep = self.sleep(Duration::ZERO);
         let first = sleep.deadline();
         Interval::new(sleep, first, period)
     }
@@ -144,18 +145,19 @@ impl Timer {
     ///
     /// # Examples
     ///
-    /// A stream whose first tick comes at once:
+    /// A stream whose first tick comes after one period:
     ///
     /// ```
-    /// use std::time::{Duration, Instant};
+    /// use std::time::Duration;
     /// use shardwheel::Timer;
     /// # use std::future::Future;
     /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
     ///
-    /// let timer = Timer::new()?;
-    /// let start = Instant::now();
-    /// let mut interval = timer.interval_at(start, Duration::from_secs(60));
-    /// assert!(block_on(interval.tick())? >= start); // no minute has passed
+    /// let (timer, period) = (Timer::new()?, Duration::from_millis(10));
+    /// let start = timer.now() + period;
+    /// let mut interval = timer.interval_at(start, period);
+    /// assert_eq!(block_on(interval.tick())?, start);
+    /// assert!(timer.now() >= start);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg_attr(feature = "introspect", track_caller)]
