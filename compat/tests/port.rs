@@ -20,6 +20,8 @@ macro_rules! program {
             let error: std::io::Error = late.unwrap_err().into();
             assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 
+            let mut hours = interval(Duration::from_secs(3_600));
+            assert!(hours.tick().await <= Instant::now(), "the first tick comes at once");
             let mut ticks = interval_at(Instant::now(), Duration::from_millis(2));
             for _ in 0..3 {
                 assert!(ticks.tick().await <= Instant::now());
@@ -50,7 +52,7 @@ macro_rules! program {
 
 mod theirs {
     use std::time::Duration;
-    use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout, timeout_at};
+    use tokio::time::{Instant, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 
     program!();
 }
@@ -58,7 +60,7 @@ mod theirs {
 mod ours {
     use std::time::{Duration, Instant};
 
-    use shardwheel::{interval_at, sleep, sleep_until, timeout, timeout_at};
+    use shardwheel::{interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 
     program!();
 }

@@ -57,8 +57,10 @@ use crate::tick::Tick;
 /// clone of the group's [`Timer`], and a [`WeakTimer`](crate::WeakTimer) that the group was
 /// [downgraded](Timer::downgrade) to, do not keep the group. What they schedule is a member too;
 /// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled).
-/// A group of a group is independent of it. What a [`Timer`] says and does as a whole, such as
-/// [`stats`](Timer::stats) and [`shutdown`](Timer::shutdown), is that of the whole timer.
+/// A group of a group is independent of it. A [`shutdown`](Timer::shutdown) by any of these handles
+/// ends the group alone: it returns the callbacks of its members, sleeps are woken, and what is
+/// scheduled after it is refused, as when the last handle is dropped. What a [`Timer`] says of
+/// itself as a whole, such as [`stats`](Timer::stats), is that of the whole timer.
 ///
 /// # Examples
 ///
@@ -213,15 +215,14 @@ struct Owner {
 
 impl Owner {
     fn cancel_all(&self) -> usize {
-        let keys = std::mem::take(&mut self.members.lock().keys);
-        self.timer.cancel_batch(keys.into_values().flatten())
+        self.timer.cancel_batch(self.members.take_keys())
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.members.lock().has_ended = true;
-        self.timer.first_shard().guard(None, || self.cancel_all());
+        let keys = self.members.end();
+        self.timer.first_shard().guard(None, || self.timer.cancel_batch(keys));
     }
 }
 
@@ -251,6 +252,17 @@ impl fmt::Debug for Members {
 impl Members {
     fn lock(&self) -> MutexGuard<'_, Set> {
         unpoisoned(self.0.lock())
+    }
+
+    /// Empties the group, and returns the keys of its members.
+    fn take_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
+        std::mem::take(&mut self.lock().keys).into_values().flatten()
+    }
+
+    /// Ends the group, and returns the keys of its members.
+    pub(super) fn end(&self) -> impl Iterator<Item = TimerKey> + use<> {
+        self.lock().has_ended = true;
+        self.take_keys()
     }
 
     /// Makes a member. In a group that has ended, it is cancelled at once.

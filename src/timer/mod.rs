@@ -175,7 +175,8 @@ impl Timer {
     /// # Errors
     ///
     /// [`ScheduleError`], with the callback, if the timer has been shut down, if as many timers are
-    /// pending as the timer may hold, or if the system gives no memory.
+    /// pending as the timer may hold, or if the system gives no memory for another segment of
+    /// timers. The page [`promises`](crate::guide::promises) says what it does without other memory.
     ///
     /// # Performance
     ///
@@ -255,7 +256,8 @@ impl Timer {
     /// returns them with the others. Once it has returned, scheduling is an error.
     ///
     /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
-    /// works on.
+    /// works on. Nor is the timer of a [`Group`]: by a group's handle the call ends the group alone,
+    /// and returns its callbacks.
     ///
     /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
     /// end of a thread.
@@ -265,7 +267,11 @@ impl Timer {
     /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory
     /// until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
-        if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
+        match &self.members {
+            Some(members) => Unfired::of_keys(self, members.end()),
+            None if self.is_global() => Unfired::default(),
+            None => self.inner.shutdown(),
+        }
     }
 
     /// Returns a handle that does not keep the timer from being shut down when the last `Timer` is

@@ -73,7 +73,7 @@ impl<T> Scheduler<T> {
     /// # Errors
     ///
     /// [`ScheduleError`], with the payload, if the advancer is gone, if the shard holds as many
-    /// pending timers as it may, or if the system has no memory.
+    /// pending timers as it may, or if the system has no memory for another segment of timers.
     ///
     /// # Performance
     ///
