@@ -56,11 +56,11 @@ fn hours_take_no_time_and_come_to_the_nanosecond() {
             assert_eq!((now() - begin, task.await.unwrap() - begin), (2 * HOUR, HOUR));
             assert!(timeout(HOUR, pending::<()>()).await.is_err());
             let mut ticks = interval_at(now() + HOUR, HOUR);
-            for _ in 0..10_000 {
+            for _ in 0..500 {
                 ticks.tick().await;
             }
             sleep(100_000 * HOUR).await;
-            assert_eq!((clock.elapsed(), now()), (110_003 * HOUR, clock.now()));
+            assert_eq!((clock.elapsed(), now()), (100_503 * HOUR, clock.now()));
         });
     });
 }

@@ -55,7 +55,7 @@ fn deadlines_from_now_go_by_the_clock_of_the_scope() {
     clock.advance(HOUR);
     let _waiting = clock.scope(|| {
         assert_eq!(now(), clock.now());
-        let mut ticks = shardwheel::interval_at(now(), HOUR / 60);
+        let mut ticks = shardwheel::interval_at(Instant::now(), HOUR / 60);
         let mut next = || std::pin::pin!(ticks.tick()).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(std::iter::from_fn(|| next().is_ready().then_some(())).count(), 1);
 
@@ -73,7 +73,8 @@ fn deadlines_from_now_go_by_the_clock_of_the_scope() {
         idle.reset_after(Duration::MAX);
         assert_eq!(idle.remaining(), Duration::MAX);
     });
-    assert!((Instant::now() - secs(1)..=Instant::now()).contains(&now()), "the system's time again");
+    let (before, seen) = (Instant::now(), now());
+    assert!((before..=Instant::now()).contains(&seen), "the system's time again");
 }
 
 #[test]
@@ -358,40 +359,6 @@ fn an_executors_tasks_are_within_the_scope() {
         pool.run_until_stalled();
     });
     assert_eq!((count.get(), waiting.sleeps, waiting.first), (7, 3, Some(8 * HOUR)));
-}
-
-/// tokio calls a function before its thread parks: the clock moves by itself.
-#[test]
-fn a_runtime_of_tokio_moves_the_clock_when_it_is_idle() {
-    let clock = ManualClock::new();
-    let (sum, waiting) = clock.scope(|| {
-        let (timer, clock) = (Timer::global(), clock.clone());
-        let park = move || {
-            let fired = timer.stats().fired;
-            while timer.stats().fired == fired
-                && let Some(next) = clock.next_deadline()
-            {
-                clock.advance(next - clock.now());
-            }
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().on_thread_park(park).build().unwrap();
-        runtime.block_on(async {
-            let tasks: Vec<_> = (1..=10)
-                .map(|hours| {
-                    tokio::spawn(async move {
-                        sleep(hours * HOUR).await;
-                        hours
-                    })
-                })
-                .collect();
-            let mut sum = 0;
-            for task in tasks {
-                sum += task.await.unwrap();
-            }
-            sum
-        })
-    });
-    assert_eq!((sum, clock.elapsed(), waiting.pending), (55, 10 * HOUR, 0));
 }
 
 #[test]
