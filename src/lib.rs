@@ -78,7 +78,7 @@ pub use error::BuildError;
 pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
 #[cfg(feature = "timer")]
 pub use future::global::{
-    self, interval, interval_at, sleep, sleep_until, sleep_within, timeout, timeout_at, timeout_within,
+    self, interval, interval_at, now, sleep, sleep_until, sleep_within, timeout, timeout_at, timeout_within,
 };
 #[cfg(feature = "timer")]
 pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};

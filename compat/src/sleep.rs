@@ -2,7 +2,11 @@
 //!
 //! Their sleeps have no errors, but a timer of the caller's may refuse a sleep: it may have a bound,
 //! and it can be shut down. If the sleep resolved then, it would be early; if it stayed pending, it
-//! would be lost. So it goes on where nothing is refused: on the global timer, to the same deadline.
+//! would be lost. So it goes on where nothing is refused: on the global timer, for the time that is
+//! left.
+//!
+//! A library asks for the time as well, and computes deadlines from it. [`Source`] takes the time
+//! and the sleeps from one timer: its own, or the one that is global where the library calls.
 
 use std::fmt;
 use std::future::Future;
@@ -16,9 +20,8 @@ use shardwheel::{SleepError, Timer, global};
 /// types of this crate wait on.
 ///
 /// If its timer refuses it (the timer is full, out of memory or shut down), the sleep continues on
-/// the [global timer](Timer::global), with the same deadline. It is neither lost nor early, if the
-/// clock of its timer is the system's; the deadline of another clock is taken for one of the
-/// system's. With the feature `tracing`, a warning reports that.
+/// the [global timer](Timer::global), for the time that is left by its own timer's clock. It is
+/// neither lost nor early. With the feature `tracing`, a warning reports that.
 ///
 /// It is [`Unpin`]. Once it has resolved, further polls are ready.
 ///
@@ -36,12 +39,23 @@ enum On {
 }
 
 impl Sleep {
-    /// Returns the deadline; `None` if it is further away than the system's clock can represent.
+    /// Returns the deadline, by the clock of the timer that the sleep is on; `None` if it is further
+    /// away than the system's clock can represent.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.on {
             On::Global(sleep) => sleep.deadline(),
             On::Own(sleep) => sleep.deadline(),
+        }
+    }
+
+    /// Returns the time until the deadline: zero if it has passed, [`Duration::MAX`] if it never
+    /// comes.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        match &self.on {
+            On::Global(sleep) => sleep.remaining(),
+            On::Own(sleep) => sleep.remaining(),
         }
     }
 
@@ -54,7 +68,8 @@ impl Sleep {
         }
     }
 
-    /// Gives the sleep another deadline, whether it has resolved or not.
+    /// Gives the sleep another deadline, by the clock of the timer that it is on, whether it has
+    /// resolved or not. [`reset_after`](Self::reset_after) needs no clock.
     ///
     /// # Performance
     ///
@@ -67,22 +82,26 @@ impl Sleep {
         }
     }
 
-    /// Continues on the global timer, and polls there.
+    /// Makes the sleep end when `delay` has passed from now; as [`reset`](Self::reset).
+    pub fn reset_after(&mut self, delay: Duration) {
+        match &mut self.on {
+            On::Global(sleep) => sleep.reset_after(delay),
+            On::Own(sleep) => sleep.reset_after(delay),
+        }
+    }
+
+    /// Continues on the global timer, and polls there. Its clock may be another one, so it gets the
+    /// time that is left.
     #[cold]
     fn go_on(&mut self, refused: SleepError, context: &mut Context<'_>) -> Poll<()> {
         #[cfg(feature = "tracing")]
         crate::tracing::warn_refused(&refused, "a sleep, which continues on the global timer");
         let _ = refused;
-        let mut sleep = on_global(self.deadline());
+        let mut sleep = shardwheel::sleep(self.remaining());
         let polled = Pin::new(&mut sleep).poll(context);
         self.on = On::Global(sleep);
         polled
     }
-}
-
-/// A sleep on the global timer; without a deadline it never ends.
-fn on_global(deadline: Option<Instant>) -> global::Sleep {
-    deadline.map_or_else(|| shardwheel::sleep(Duration::MAX), shardwheel::sleep_until)
 }
 
 impl Future for Sleep {
@@ -146,8 +165,19 @@ impl Source {
         Sleep { on }
     }
 
-    /// The time by the timer's clock.
+    /// The time by the timer's clock: the one of the sleeps that are made here.
     pub(crate) fn now(&self) -> Instant {
-        self.own.as_ref().map_or_else(Instant::now, Timer::now)
+        self.own.as_ref().map_or_else(shardwheel::now, Timer::now)
+    }
+
+    /// Resets a sleep of this source to a deadline by [`now`](Self::now). A sleep that its own timer
+    /// has refused is on the global timer, whose clock may be another one.
+    pub(crate) fn reset(&self, sleep: &mut Sleep, deadline: Instant) {
+        match (&self.own, &sleep.on) {
+            (Some(own), On::Global(_)) => {
+                sleep.reset_after(deadline.saturating_duration_since(own.now()));
+            }
+            _ => sleep.reset(deadline),
+        }
     }
 }

@@ -114,8 +114,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.insert_for(handle, times, value)
     }
 
-    /// Inserts a value that expires at `deadline`; if that has passed, at the next tick. As
-    /// [`insert`](Self::insert).
+    /// Inserts a value that expires at `deadline`, by the clock of the timer; if that has passed, at
+    /// the next tick. As [`insert`](Self::insert).
     ///
     /// # Errors
     ///

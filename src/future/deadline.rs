@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
+use super::global::now;
 use crate::timer::{Inherited, Scoped, nanos};
 
 /// When a request has to be answered: an instant that all calls made for the request inherit.
@@ -20,9 +20,8 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # The clock
 ///
 /// A deadline is an [`Instant`]. [`after`](Self::after), [`remaining`](Self::remaining) and the
-/// headers read the clock of the [global timer](crate::Timer::global): the system's, or that of the
-/// [`ManualClock`](crate::ManualClock) in whose [scope](crate::ManualClock::scope) they are called.
-/// A timer with another clock compares the deadline with the time of its own clock. For such a
+/// headers go by [`now`](crate::now()), the time of the global timer where they are called. A timer
+/// with another clock compares the deadline with the time of its own clock. For such a
 /// timer, make the deadline of its [`Timer::now`](crate::Timer::now):
 /// `Deadline { at: timer.now() + limit }`.
 ///
@@ -177,11 +176,6 @@ impl Deadline {
         let error = || DeadlineError { value: value.chars().take(40).collect() };
         left.map(Self::after).ok_or_else(error)
     }
-}
-
-/// The time by the clock of the timer that is global here.
-fn now() -> Instant {
-    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
 }
 
 /// The value of a header is not a deadline.

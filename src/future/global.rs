@@ -12,15 +12,15 @@
 //! # Examples
 //!
 //! ```
-//! use std::time::{Duration, Instant};
-//! use shardwheel::{sleep, timeout};
+//! use std::time::Duration;
+//! use shardwheel::{now, sleep, timeout};
 //! # use std::future::Future;
 //! # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 //!
 //! block_on(async {
-//!     let begin = Instant::now();
+//!     let begin = now();
 //!     sleep(Duration::from_millis(10)).await;
-//!     assert!(begin.elapsed() >= Duration::from_millis(10));
+//!     assert!(now() - begin >= Duration::from_millis(10));
 //!     assert_eq!(timeout(Duration::from_secs(60), async { 5 }).await, Ok(5));
 //! });
 //! ```
@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::after;
+use crate::clock::Clock;
 use crate::timer::{Inherited, ShardHandle, Timer};
 
 /// The shard of the global timer that a future waits on.
@@ -69,13 +70,13 @@ impl Deref for GlobalShard {
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::sleep;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let mut idle = sleep(Duration::from_secs(60));
-/// idle.reset(Instant::now() + Duration::from_millis(5));
+/// idle.reset_after(Duration::from_millis(5));
 /// block_on(idle);
 /// ```
 pub type Sleep = super::Sleep<GlobalShard>;
@@ -94,19 +95,52 @@ pub type Interval = super::Interval<GlobalShard>;
 /// [`Elapsed`](crate::Elapsed).
 pub type Timeout<F> = super::Timeout<F, Sleep>;
 
+/// Returns the time by which the functions of the crate go here: the system's, or within the
+/// [scope](crate::ManualClock::scope) of a manual clock that clock's.
+///
+/// The deadlines that these functions take are times of this clock. A deadline that is computed
+/// from [`Instant::now`] is wrong in a scope whose clock has been moved. The time by a timer of
+/// your own is [`Timer::now`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::{ManualClock, now, sleep_until};
+///
+/// async fn an_hour() -> Duration {
+///     let begin = now();
+///     sleep_until(begin + Duration::from_secs(3600)).await;
+///     now() - begin
+/// }
+///
+/// let clock = ManualClock::new();
+/// let (passed, _) = clock.scope(|| clock.run_until_stalled(an_hour()));
+/// assert_eq!(passed, Some(Duration::from_secs(3600)));
+/// ```
+///
+/// # Performance
+///
+/// One reading of the clock, and of a thread-local. It makes no timer and keeps none.
+#[must_use]
+pub fn now() -> Instant {
+    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
+}
+
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
 /// its first poll.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
+/// use shardwheel::now;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let begin = Instant::now();
+/// let begin = now();
 /// block_on(shardwheel::sleep(Duration::from_millis(10)));
-/// assert!(begin.elapsed() >= Duration::from_millis(10));
+/// assert!(now() - begin >= Duration::from_millis(10));
 /// ```
 ///
 /// # Panics
@@ -124,8 +158,8 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
-/// its first poll.
+/// Returns a future that is ready at `deadline`, by the clock of [`now`]. If the deadline has
+/// passed, the future is ready at its first poll.
 ///
 /// # Panics
 ///
@@ -137,20 +171,21 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
-/// the time so that sleeps with overlapping windows wake their tasks together: see
-/// [`Timer::sleep_within`].
+/// Returns a future that is ready at a time within `window`, both ends included, by the clock of
+/// [`now`]. The timer chooses the time so that sleeps with overlapping windows wake their tasks
+/// together: see [`Timer::sleep_within`].
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
+/// use shardwheel::now;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let early = Instant::now() + Duration::from_millis(10);
+/// let early = now() + Duration::from_millis(10);
 /// block_on(shardwheel::sleep_within(early..=early + Duration::from_millis(30)));
-/// assert!(Instant::now() >= early);
+/// assert!(now() >= early);
 /// ```
 ///
 /// # Panics
@@ -197,7 +232,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     Timeout::new(future.into_future(), sleep(duration))
 }
 
-/// Limits `future` to the time until `deadline`; as [`timeout()`].
+/// Limits `future` to the time until `deadline`, by the clock of [`now`]; as [`timeout()`].
 ///
 /// # Errors
 ///
@@ -235,17 +270,17 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use shardwheel::interval;
+/// use shardwheel::{interval, now};
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let begin = Instant::now();
+/// let begin = now();
 /// let mut interval = interval(Duration::from_millis(5));
 /// block_on(async {
 ///     for count in 0..3 {
 ///         let due: Instant = interval.tick().await;
-///         assert!(begin.elapsed() >= count * Duration::from_millis(5));
-///         assert!(due <= Instant::now());
+///         assert!(now() - begin >= count * Duration::from_millis(5));
+///         assert!(due <= now());
 ///     }
 /// });
 /// ```
@@ -261,8 +296,8 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(sleep, first, period)
 }
 
-/// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed, at
-/// once.
+/// Returns a stream of moments `period` apart. The first comes at `start`, by the clock of [`now`];
+/// if that has passed, at once.
 ///
 /// # Panics
 ///

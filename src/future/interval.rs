@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
 
-use super::after;
 use super::budget;
 use super::error::SleepError;
 use super::global::GlobalShard;
@@ -35,19 +34,19 @@ use crate::timer::{NEVER, ShardHandle, nanos};
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::Timer;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let timer = Timer::builder().build()?;
-/// let begin = Instant::now();
+/// let begin = timer.now();
 /// let mut interval = timer.interval(Duration::from_millis(10));
 /// block_on(async {
 ///     for count in 0..3 {
 ///         let due = interval.tick().await?;
-///         assert!(begin.elapsed() >= count * Duration::from_millis(10));
-///         assert!(due <= Instant::now());
+///         assert!(timer.now() - begin >= count * Duration::from_millis(10));
+///         assert!(due <= timer.now());
 ///     }
 ///     Ok(())
 /// })
@@ -153,11 +152,12 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     ///
     /// A stream that has ended stays ended.
     pub fn reset_after(&mut self, delay: Duration) {
-        self.sleep.reset_to(after(&self.sleep.handle, delay));
+        self.sleep.reset_after(delay);
         self.due = self.sleep.deadline();
     }
 
-    /// Makes the next tick come at `deadline`. Later ticks count from there.
+    /// Makes the next tick come at `deadline`, by the clock of the interval's timer. Later ticks
+    /// count from there.
     ///
     /// A stream that has ended stays ended.
     pub fn reset_at(&mut self, deadline: Instant) {

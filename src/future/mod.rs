@@ -43,8 +43,8 @@ impl Timer {
         Sleep::new(Arc::clone(handle), after(handle, duration), self.membership())
     }
 
-    /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
-    /// ready at its first poll.
+    /// Returns a future that is ready at `deadline`, by the timer's clock: see [`now`](Self::now).
+    /// If the deadline has passed, the future is ready at its first poll.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
@@ -63,16 +63,16 @@ impl Timer {
     /// # Examples
     ///
     /// ```
-    /// use std::time::{Duration, Instant};
+    /// use std::time::Duration;
     /// use shardwheel::Timer;
     /// # use std::future::Future;
     /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
     ///
     /// let timer = Timer::new()?;
-    /// let begin = Instant::now();
+    /// let begin = timer.now();
     /// let [early, late] = [20, 50].map(|millis| begin + Duration::from_millis(millis));
     /// block_on(timer.sleep_within(early..=late))?;
-    /// assert!(Instant::now() >= early);
+    /// assert!(timer.now() >= early);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -106,13 +106,13 @@ impl Timer {
     ///
     /// ```
     /// use std::future;
-    /// use std::time::{Duration, Instant};
+    /// use std::time::Duration;
     /// use shardwheel::{Timer, TimeoutError};
     /// # use std::future::Future;
     /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
     ///
     /// let timer = Timer::new()?;
-    /// let second = Instant::now() + Duration::from_secs(1);
+    /// let second = timer.now() + Duration::from_secs(1);
     /// let reply = timer.timeout_within(second..=second + Duration::from_millis(50), future::ready(7));
     /// assert_eq!(block_on(reply), Ok(7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -46,7 +46,7 @@ const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 /// ```
 /// use std::cell::Cell;
 /// use std::thread;
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::Timer;
 ///
 /// let (timer, mut driver) = Timer::builder().build_driven()?;
@@ -56,7 +56,7 @@ const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 /// while fired == 0 {
 ///     let deadline = driver.next_deadline().expect("one timer is pending");
 ///     // A program with sockets would wait in its poller here, for at most this time.
-///     thread::sleep(deadline.saturating_duration_since(Instant::now()));
+///     thread::sleep(deadline.saturating_duration_since(timer.now()));
 ///     fired += driver.turn();
 /// }
 /// assert_eq!(fired, 1);

@@ -195,8 +195,9 @@ impl Timer {
 
     /// Calls `callback` once, at `deadline`.
     ///
-    /// As [`schedule_after`](Self::schedule_after). A deadline that has passed is due as soon as
-    /// possible, at the next tick at the latest.
+    /// As [`schedule_after`](Self::schedule_after). The deadline is by the timer's clock, as
+    /// [`now`](Self::now) is. One that has passed is due as soon as possible, at the next tick at
+    /// the latest.
     ///
     /// # Errors
     ///

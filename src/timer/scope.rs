@@ -145,8 +145,8 @@ impl ManualClock {
     /// then runs are within the scope, too.
     ///
     /// Other threads are outside. A task that another thread may poll needs
-    /// [`scope_future`](Self::scope_future). `Instant::now` is the system's time everywhere; the
-    /// time of the scope is `Timer::global().now()`. A new clock begins at the system's time.
+    /// [`scope_future`](Self::scope_future). [`now`](crate::now()) is the time of the scope, and
+    /// `Instant::now` the system's everywhere. A new clock begins at the system's time.
     ///
     /// The end of the scope shuts its timer down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
