@@ -176,7 +176,8 @@ impl TimerMetrics {
     }
 
     /// Reports `timer` every `period`, by a callback of that timer. The callback does not keep the
-    /// timer alive.
+    /// timer alive, and is no member of a group: the handle of a [group](shardwheel::Group) stands
+    /// for its timer.
     ///
     /// # Errors
     ///
@@ -186,6 +187,7 @@ impl TimerMetrics {
         period: Duration,
         timer: &Timer,
     ) -> Result<TimerKey, ScheduleError<impl FnMut() + Send + use<>>> {
+        let timer = timer.without_group();
         let (weak, mut own) = (timer.downgrade(), Box::new(self));
         timer.schedule_every(period, move || {
             if let Some(timer) = weak.upgrade() {

@@ -133,7 +133,16 @@ pub(crate) struct Source {
 
 impl From<Timer> for Source {
     fn from(timer: Timer) -> Self {
-        Self { own: Some(timer) }
+        // Of a group's handle the timer itself: the end of the group would refuse each sleep.
+        Self { own: Some(timer.without_group()) }
+    }
+}
+
+#[cfg(feature = "tower")]
+impl Source {
+    /// The timer, if it is not the global one.
+    pub(crate) fn own(&self) -> Option<&Timer> {
+        self.own.as_ref()
     }
 }
 

@@ -112,7 +112,8 @@ impl Deadline {
     /// assert_eq!(Deadline::current(), None);
     /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
-        Scoped { future: future.into_future(), inherited: Inherited { scope: None, deadline: Some(self) } }
+        let inherited = Inherited { deadline: Some(self), ..Inherited::default() };
+        Scoped { future: future.into_future(), inherited }
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
@@ -120,15 +121,42 @@ impl Deadline {
     /// callbacks that a clock or a driver runs there, and the tasks that a runtime polls in its
     /// `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
-        Inherited { scope: None, deadline: Some(self) }.run(code)
+        Inherited { deadline: Some(self), ..Inherited::default() }.run(code)
+    }
+
+    /// Calls `code` in the scope of a deadline that is a time of `timer`'s clock.
+    ///
+    /// As [`sync_scope`](Self::sync_scope), where that clock is the one of the global timer. If it is
+    /// another one, the time limits of timers that go by that clock end at the deadline, and for all
+    /// else, such as [`current`](Self::current), it is as far from now as it is by that clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{Deadline, ManualClock, Timer};
+    ///
+    /// let (limit, clock) = (Duration::from_secs(5), ManualClock::new());
+    /// clock.advance(Duration::from_secs(3600));
+    /// let timer = Timer::builder().clock(clock).build()?;
+    /// let deadline = Deadline { at: timer.now() + limit };
+    /// deadline.sync_scope_by(&timer, || {
+    ///     let current = Deadline::current().expect("there is one");
+    ///     assert!(current.remaining() <= limit);
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sync_scope_by<R>(self, timer: &crate::Timer, code: impl FnOnce() -> R) -> R {
+        Inherited::by(timer.handle(), self).run(code)
     }
 
     /// Returns the time that is left as the value of gRPC's header
     /// [`grpc-timeout`](Self::GRPC_HEADER): at most eight digits, and the finest unit that they
     /// allow.
     ///
-    /// It is rounded down, so it never grants more time than is left. The value is `0n` if the
-    /// deadline has passed.
+    /// It is rounded down, so it never grants more time than is left. If the deadline has passed, the
+    /// value is the least that is valid, `1n`: gRPC's values are positive, and servers such as
+    /// grpc-go's refuse a request with `0n`.
     ///
     /// # Examples
     ///
@@ -144,10 +172,13 @@ impl Deadline {
         let left = nanos(self.remaining());
         let has_eight_digits = |&(_, nanos): &(char, u64)| left / nanos < 100_000_000;
         let (unit, nanos) = units().find(has_eight_digits).expect("a hundred years are fewer hours");
-        format!("{}{unit}", left / nanos)
+        format!("{}{unit}", (left / nanos).max(1))
     }
 
     /// Returns the deadline that is so far from now as the value of gRPC's header says.
+    ///
+    /// A value of zero is not valid, but some clients send it for a deadline that has passed: it is
+    /// read as that.
     ///
     /// # Errors
     ///

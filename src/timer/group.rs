@@ -142,6 +142,27 @@ impl Timer {
         Group { owner: Arc::new(Owner { timer, members }) }
     }
 
+    /// Returns a handle of the timer itself: what it schedules is no member of a group. For a handle
+    /// that is that of no group, it is a clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let group = timer.group();
+    /// let key = group.without_group().schedule_after(Duration::from_secs(60), || ())?;
+    /// drop(group);
+    /// assert!(timer.is_pending(key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn without_group(&self) -> Self {
+        Self { members: None, ..self.clone() }
+    }
+
     /// A new membership, if the handle is that of a group. Boxed, so that other sleeps are small.
     pub(crate) fn membership(&self) -> Option<Box<Membership>> {
         self.members.as_ref().map(|members| Box::new(members.join()))

@@ -18,12 +18,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use pin_project_lite::pin_project;
 
-use super::{Task, Timer};
+use super::{ShardHandle, Task, Timer};
 use crate::clock::{Clock, ManualClock};
 use crate::future::Deadline;
 use crate::sync::thread_local;
@@ -35,10 +35,13 @@ pub(crate) struct Inherited {
     pub(crate) scope: Option<Arc<Scope>>,
     /// When all time limits end at the latest.
     pub(crate) deadline: Option<Deadline>,
+    /// A shard, and that deadline by its timer's clock, if that is not the clock of the timer that
+    /// is global here.
+    pub(crate) own: Option<(Arc<ShardHandle>, Instant)>,
 }
 
 thread_local! {
-    static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None }) };
+    static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None, own: None }) };
 }
 
 impl Inherited {
@@ -48,13 +51,40 @@ impl Inherited {
         INHERITED.try_with(|inherited| inherited.borrow().clone()).unwrap_or_default()
     }
 
+    /// A deadline by the clock of the shard's timer. For what goes by another clock, it is as far
+    /// away as it is by that clock.
+    pub(crate) fn by(shard: &Arc<ShardHandle>, deadline: Deadline) -> Self {
+        let is_global = Self::current()
+            .scope
+            .map_or(!shard.time.is_users(), |scope| scope.timer.first_shard().time.has_clock_of(&shard.time));
+        if is_global {
+            return Self { deadline: Some(deadline), ..Self::default() };
+        }
+        let left = deadline.at.saturating_duration_since(shard.now_instant());
+        let own = Some((Arc::clone(shard), deadline.at));
+        Self { deadline: Some(Deadline::after(left)), own, scope: None }
+    }
+
+    /// The deadline by the clock of the shard's timer.
+    #[inline]
+    pub(crate) fn deadline_for(&self, shard: &ShardHandle) -> Option<Instant> {
+        match &self.own {
+            Some((own, at)) if own.time.has_clock_of(&shard.time) => Some(*at),
+            _ => self.deadline.map(|deadline| deadline.at),
+        }
+    }
+
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
-        let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline };
+        // A deadline that is not `by` a timer is compared with the time of each timer's clock.
+        let ends = |at: Instant| self.deadline.map_or(at, |deadline| at.min(deadline.at));
+        let outer_own = || outer.own.as_ref().map(|(shard, at)| (Arc::clone(shard), ends(*at)));
+        let own = self.own.clone().or_else(outer_own);
+        let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline, own };
         let _restore = Restore(outer);
         // The drop of what was there may run user code, so it comes after the borrow.
         drop(INHERITED.try_with(|inherited| inherited.replace(inner)));
@@ -183,7 +213,7 @@ impl ManualClock {
     /// which returns a reference for ever, some 0.2 MB are kept for ever.
     pub fn scope<R>(&self, code: impl FnOnce() -> R) -> (R, Waiting) {
         let scope = Scope::new(self);
-        let inherited = Inherited { scope: Some(Arc::clone(&scope)), deadline: None };
+        let inherited = Inherited { scope: Some(Arc::clone(&scope)), ..Inherited::default() };
         let output = catch_unwind(AssertUnwindSafe(|| inherited.run(code)));
         let waiting = scope.end();
         (output.unwrap_or_else(|panic| resume_unwind(panic)), waiting)
@@ -225,7 +255,7 @@ impl ManualClock {
     pub fn scope_future<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
         let current = Inherited::current().scope.filter(|scope| scope.clock.is(self));
         let scope = current.unwrap_or_else(|| Scope::new(self));
-        let inherited = Inherited { scope: Some(scope), deadline: None };
+        let inherited = Inherited { scope: Some(scope), ..Inherited::default() };
         Scoped { future: future.into_future(), inherited }
     }
 }

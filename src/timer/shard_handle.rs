@@ -1,6 +1,7 @@
 //! A shard as producers use it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
@@ -50,6 +51,12 @@ pub struct ShardHandle {
 // User code runs where no structure is half changed: a panic in it leaves none behind.
 impl UnwindSafe for ShardHandle {}
 impl RefUnwindSafe for ShardHandle {}
+
+impl fmt::Debug for ShardHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShardHandle(..)")
+    }
+}
 
 /// What a shutdown calls at the end of a shard: a delay queue, whose consumer may wait although no
 /// timer of the shard is pending.
