@@ -6,11 +6,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use shardwheel::{SleepError, Timer, global};
+use shardwheel::{SleepError, Timer, global, set_at};
 
 /// A sleep without errors, on any executor; what [`HyperTimer`](crate::HyperTimer) and the other
 /// types of this crate wait on.
@@ -106,26 +107,36 @@ impl fmt::Debug for Sleep {
 }
 
 /// The timer on which a library sleeps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// `None` for the global timer.
     own: Option<Timer>,
+    /// Where the program has made the adapter: the place of its sleeps for `Timer::pending`.
+    made_at: &'static Location<'static>,
 }
 
-impl From<Timer> for Source {
-    fn from(timer: Timer) -> Self {
-        Self { own: Some(timer) }
+impl Source {
+    /// The global timer, for an adapter that the caller's caller makes.
+    #[track_caller]
+    pub(crate) fn global() -> Self {
+        Self { own: None, made_at: Location::caller() }
+    }
+
+    /// `timer`, likewise.
+    #[track_caller]
+    pub(crate) fn of(timer: Timer) -> Self {
+        Self { own: Some(timer), made_at: Location::caller() }
     }
 }
 
 #[cfg_attr(not(feature = "hyper"), allow(dead_code, reason = "hyper alone uses all of it"))]
 impl Source {
     pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
-        let on = match &self.own {
+        let on = || match &self.own {
             None => On::Global(shardwheel::sleep(duration)),
             Some(timer) => On::Own(timer.sleep(duration)),
         };
-        Sleep { on }
+        Sleep { on: set_at(self.made_at, on) }
     }
 
     /// As [`sleep`](Self::sleep), without the timer's slack.
@@ -133,17 +144,17 @@ impl Source {
     pub(crate) fn sleep_exactly(&self, duration: Duration) -> Sleep {
         let exact = self.own.as_ref().and_then(|timer| {
             let at = timer.now().checked_add(duration)?;
-            Some(Sleep { on: On::Own(timer.sleep_within(at..=at)) })
+            Some(Sleep { on: On::Own(set_at(self.made_at, || timer.sleep_within(at..=at))) })
         });
         exact.unwrap_or_else(|| self.sleep(duration))
     }
 
     pub(crate) fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let on = match &self.own {
+        let on = || match &self.own {
             None => On::Global(shardwheel::sleep_until(deadline)),
             Some(timer) => On::Own(timer.sleep_until(deadline)),
         };
-        Sleep { on }
+        Sleep { on: set_at(self.made_at, on) }
     }
 
     /// The time by the timer's clock.

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::after;
-use crate::timer::{Inherited, ShardHandle, Timer};
+use crate::timer::{Inherited, ShardHandle, Timer, WindowEnd};
 
 /// The shard of the global timer that a future waits on.
 pub enum GlobalShard {
@@ -137,9 +137,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
-/// the time so that sleeps with overlapping windows wake their tasks together: see
-/// [`Timer::sleep_within`].
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, or
+/// two durations from now. The timer chooses the time so that sleeps with overlapping windows wake
+/// their tasks together: see [`Timer::sleep_within`].
 ///
 /// # Examples
 ///
@@ -148,16 +148,16 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let early = Instant::now() + Duration::from_millis(10);
-/// block_on(shardwheel::sleep_within(early..=early + Duration::from_millis(30)));
-/// assert!(Instant::now() >= early);
+/// let (begin, early) = (Instant::now(), Duration::from_millis(10));
+/// block_on(shardwheel::sleep_within(early..=Duration::from_millis(40)));
+/// assert!(begin.elapsed() >= early);
 /// ```
 ///
 /// # Panics
 ///
 /// If the window ends before it starts, or the [global timer](Timer::global) cannot be made.
 #[track_caller]
-pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
+pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
     let shard = GlobalShard::current();
     if let Err(kind) = shard.window(window.clone()) {
         panic!("{kind}");
@@ -224,7 +224,10 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// As [`sleep_within`].
 #[inline]
 #[track_caller]
-pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
+pub fn timeout_within<F: IntoFuture>(
+    window: RangeInclusive<impl WindowEnd>,
+    future: F,
+) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_within(window))
 }
 
