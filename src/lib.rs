@@ -90,7 +90,7 @@ pub use timer::introspect::{Pending, PendingPlace};
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Group, Job, Lateness,
     LatenessBucket, Missed, Occurrence, Placement, Schedule, Scoped, Stats, Timer, TimerBuilder, TimerKey,
-    Unfired, UnfiredTask, Waiting, WallSchedule, WeakTimer,
+    Unfired, UnfiredTask, Waiting, WallSchedule, WeakGroup, WeakTimer, WindowEnd, set_at,
 };
 
 #[cfg(shardwheel_stall)]

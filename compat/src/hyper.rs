@@ -29,16 +29,24 @@ use crate::sleep::{Sleep, Source};
 ///
 /// A sleep is boxed, as hyper's trait demands. A reset keeps the box and the timer's node: it is one
 /// compare-and-swap for a later deadline.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HyperTimer {
     source: Source,
+}
+
+impl Default for HyperTimer {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global() }
+    }
 }
 
 impl HyperTimer {
     /// Makes a hyper timer whose sleeps wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into() }
+        Self { source: Source::of(timer) }
     }
 }
 

@@ -39,18 +39,26 @@ use crate::sleep::{Sleep, Source};
 /// # })
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct QuinnRuntime {
     source: Source,
     /// `None` for quinn's default.
     runtime: Option<Arc<dyn Runtime>>,
 }
 
+impl Default for QuinnRuntime {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global(), runtime: None }
+    }
+}
+
 impl QuinnRuntime {
     /// Makes a runtime whose timers wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into(), runtime: None }
+        Self { source: Source::of(timer), runtime: None }
     }
 
     /// Sets the runtime that has the sockets and the tasks.

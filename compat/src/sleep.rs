@@ -10,11 +10,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use shardwheel::{SleepError, Timer, global};
+use shardwheel::{SleepError, Timer, global, set_at};
 
 /// A sleep without errors, on any executor; what [`HyperTimer`](crate::HyperTimer) and the other
 /// types of this crate wait on.
@@ -125,17 +126,12 @@ impl fmt::Debug for Sleep {
 }
 
 /// The timer on which a library sleeps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// `None` for the global timer.
     own: Option<Timer>,
-}
-
-impl From<Timer> for Source {
-    fn from(timer: Timer) -> Self {
-        // Of a group's handle the timer itself: the end of the group would refuse each sleep.
-        Self { own: Some(timer.without_group()) }
-    }
+    /// Where the program has made the adapter: the place of its sleeps for `Timer::pending`.
+    made_at: &'static Location<'static>,
 }
 
 #[cfg(feature = "tower")]
@@ -146,14 +142,29 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The global timer, for an adapter that the caller's caller makes.
+    #[track_caller]
+    pub(crate) fn global() -> Self {
+        Self { own: None, made_at: Location::caller() }
+    }
+
+    /// `timer`, likewise. Of a group's handle it is the timer itself: the end of the group would
+    /// refuse each sleep.
+    #[track_caller]
+    pub(crate) fn of(timer: Timer) -> Self {
+        Self { own: Some(timer.without_group()), made_at: Location::caller() }
+    }
+}
+
 #[cfg_attr(not(feature = "hyper"), allow(dead_code, reason = "hyper alone uses all of it"))]
 impl Source {
     pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
-        let on = match &self.own {
+        let on = || match &self.own {
             None => On::Global(shardwheel::sleep(duration)),
             Some(timer) => On::Own(timer.sleep(duration)),
         };
-        Sleep { on }
+        Sleep { on: set_at(self.made_at, on) }
     }
 
     /// As [`sleep`](Self::sleep), without the timer's slack.
@@ -161,17 +172,17 @@ impl Source {
     pub(crate) fn sleep_exactly(&self, duration: Duration) -> Sleep {
         let exact = self.own.as_ref().and_then(|timer| {
             let at = timer.now().checked_add(duration)?;
-            Some(Sleep { on: On::Own(timer.sleep_within(at..=at)) })
+            Some(Sleep { on: On::Own(set_at(self.made_at, || timer.sleep_within(at..=at))) })
         });
         exact.unwrap_or_else(|| self.sleep(duration))
     }
 
     pub(crate) fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let on = match &self.own {
+        let on = || match &self.own {
             None => On::Global(shardwheel::sleep_until(deadline)),
             Some(timer) => On::Own(timer.sleep_until(deadline)),
         };
-        Sleep { on }
+        Sleep { on: set_at(self.made_at, on) }
     }
 
     /// The time by the timer's clock: the one of the sleeps that are made here.

@@ -28,16 +28,24 @@ use crate::sleep::Source;
 /// assert!(shardwheel::now() - begin >= Duration::from_millis(5));
 /// # });
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SmithySleep {
     source: Source,
+}
+
+impl Default for SmithySleep {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global() }
+    }
 }
 
 impl SmithySleep {
     /// Makes a sleep that waits on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into() }
+        Self { source: Source::of(timer) }
     }
 }
 

@@ -92,8 +92,9 @@ pub struct TimeoutLayer<H = NoHeaders> {
 impl TimeoutLayer {
     /// Makes a layer whose services have `limit` for each request.
     #[must_use]
+    #[track_caller]
     pub fn new(limit: Duration) -> Self {
-        Self { limit, source: Source::default(), headers: NoHeaders }
+        Self { limit, source: Source::global(), headers: NoHeaders }
     }
 
     /// Makes the layer take each request's deadline from a header, and write what is left of it into
@@ -133,8 +134,9 @@ impl TimeoutLayer {
 impl<H> TimeoutLayer<H> {
     /// Makes the time limits wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn with_timer(self, timer: Timer) -> Self {
-        Self { source: timer.into(), ..self }
+        Self { source: Source::of(timer), ..self }
     }
 }
 
@@ -223,6 +225,7 @@ pub struct Timeout<S, H = NoHeaders> {
 
 impl<S> Timeout<S> {
     /// Gives each request to `inner` a time limit of `limit`, on the global timer.
+    #[track_caller]
     pub fn new(inner: S, limit: Duration) -> Self {
         TimeoutLayer::new(limit).layer(inner)
     }

@@ -6,7 +6,11 @@ use crate::shard::node::Node;
 
 pub(crate) use ModelNodes as Nodes;
 
+pub(crate) use crate::fallible::{zeroed as table, zeroed_array as table_of};
+
 pub(crate) const IS_LAZY: bool = true;
+
+pub(crate) type Table<A> = Box<A>;
 
 pub(crate) struct ModelNodes<T>(Box<[Node<T>]>);
 

@@ -109,19 +109,13 @@ impl fmt::Display for TimeoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elapsed => f.write_str(ELAPSED),
-            Self::Sleep(_) => f.write_str("there is no timer for the time limit"),
+            Self::Sleep(error) => write!(f, "the time limit is not kept: {error}"),
         }
     }
 }
 
-impl Error for TimeoutError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Elapsed => None,
-            Self::Sleep(error) => Some(error),
-        }
-    }
-}
+/// The message has that of the sleep's error, which is therefore no source.
+impl Error for TimeoutError {}
 
 impl From<TimeoutError> for io::Error {
     /// Of the kind [`TimedOut`](io::ErrorKind::TimedOut) if the time limit has passed. A time limit

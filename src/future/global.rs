@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use super::after;
 use crate::clock::Clock;
-use crate::timer::{Inherited, ShardHandle, Timer};
+use crate::timer::{Inherited, ShardHandle, Timer, WindowEnd};
 
 /// The shard of the global timer that a future waits on.
 pub enum GlobalShard {
@@ -171,9 +171,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included, by the clock of
-/// [`now`]. The timer chooses the time so that sleeps with overlapping windows wake their tasks
-/// together: see [`Timer::sleep_within`].
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, by
+/// the clock of [`now`], or two durations from now. The timer chooses the time so that sleeps with
+/// overlapping windows wake their tasks together: see [`Timer::sleep_within`].
 ///
 /// # Examples
 ///
@@ -183,16 +183,16 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let early = now() + Duration::from_millis(10);
-/// block_on(shardwheel::sleep_within(early..=early + Duration::from_millis(30)));
-/// assert!(now() >= early);
+/// let (begin, early) = (now(), Duration::from_millis(10));
+/// block_on(shardwheel::sleep_within(early..=Duration::from_millis(40)));
+/// assert!(now() - begin >= early);
 /// ```
 ///
 /// # Panics
 ///
 /// If the window ends before it starts, or the [global timer](Timer::global) cannot be made.
 #[track_caller]
-pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
+pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
     let shard = GlobalShard::current();
     if let Err(kind) = shard.window(window.clone()) {
         panic!("{kind}");
@@ -259,7 +259,10 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// As [`sleep_within`].
 #[inline]
 #[track_caller]
-pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
+pub fn timeout_within<F: IntoFuture>(
+    window: RangeInclusive<impl WindowEnd>,
+    future: F,
+) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_within(window))
 }
 

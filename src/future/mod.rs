@@ -25,7 +25,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::timer::{Nanos, ShardHandle, Timer, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, WindowEnd, nanos};
 
 pub use deadline::{Deadline, DeadlineError};
 pub use error::{Elapsed, SleepError, TimeoutError};
@@ -51,9 +51,9 @@ impl Timer {
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline), self.membership())
     }
 
-    /// Returns a future that is ready at a time within `window`, both ends included. The timer
-    /// chooses the time so that sleeps with overlapping windows wake their tasks together, as
-    /// [`schedule_within`](Self::schedule_within) does.
+    /// Returns a future that is ready at a time within `window`, both ends included: two instants,
+    /// or two durations from now. The timer chooses the time so that sleeps with overlapping windows
+    /// wake their tasks together, as [`schedule_within`](Self::schedule_within) does.
     ///
     /// It is never ready before the window, and its task is woken at the end of it at the latest,
     /// or at the first tick after its start if no tick begins within it. If the window has begun at
@@ -69,10 +69,10 @@ impl Timer {
     /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
     ///
     /// let timer = Timer::new()?;
+    /// let [early, late] = [20, 50].map(Duration::from_millis);
     /// let begin = timer.now();
-    /// let [early, late] = [20, 50].map(|millis| begin + Duration::from_millis(millis));
     /// block_on(timer.sleep_within(early..=late))?;
-    /// assert!(timer.now() >= early);
+    /// assert!(timer.now() >= begin + early);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -81,7 +81,7 @@ impl Timer {
     /// The sleep resolves to an error if the window ends before it starts:
     /// [`ScheduleErrorKind::WindowEndsBeforeStart`](crate::ScheduleErrorKind::WindowEndsBeforeStart).
     #[cfg_attr(feature = "introspect", track_caller)]
-    pub fn sleep_within(&self, window: RangeInclusive<Instant>) -> Sleep {
+    pub fn sleep_within(&self, window: RangeInclusive<impl WindowEnd>) -> Sleep {
         Sleep::within(Arc::clone(self.handle()), window, self.membership())
     }
 
@@ -112,8 +112,8 @@ impl Timer {
     /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
     ///
     /// let timer = Timer::new()?;
-    /// let second = timer.now() + Duration::from_secs(1);
-    /// let reply = timer.timeout_within(second..=second + Duration::from_millis(50), future::ready(7));
+    /// let second = Duration::from_secs(1)..=Duration::from_millis(1_050);
+    /// let reply = timer.timeout_within(second, future::ready(7));
     /// assert_eq!(block_on(reply), Ok(7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -125,7 +125,7 @@ impl Timer {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_within<F: IntoFuture>(
         &self,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
         future: F,
     ) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep_within(window))

@@ -15,7 +15,7 @@ use super::after;
 use super::error::SleepError;
 use super::global::GlobalShard;
 use super::wait::Wait;
-use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer};
+use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -70,7 +70,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub(super) fn within(
         handle: H,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
         membership: Option<Box<Membership>>,
     ) -> Self {
         let (tag, window) = (handle.here(), handle.window(window));

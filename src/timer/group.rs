@@ -19,11 +19,15 @@
 //! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
 //! No user code and no step of a shard runs under the lock.
 
+mod weak;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Deref;
 use std::sync::Arc;
+
+pub use weak::WeakGroup;
 
 use super::Timer;
 use super::inline::{Inline, Kind, Occasion, Run};

@@ -73,8 +73,9 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
-pub use group::Group;
+pub use group::{Group, WeakGroup};
 pub use key::{CancelGuard, TimerKey};
+pub use place::set_at;
 pub use placement::Placement;
 pub use recurring::Occurrence;
 pub use run::CallbackPanic;
@@ -83,6 +84,7 @@ pub use scope::{Scoped, Waiting};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use wall::WallSchedule;
+pub use window::WindowEnd;
 
 pub(crate) use group::Membership;
 pub(crate) use inline::{Kind, Occasion, Run};
@@ -92,6 +94,7 @@ pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{BuildError, ScheduleError};
+use crate::sync::Ordering;
 use crate::tick::Tick;
 use drive::Inner;
 use group::Members;
@@ -233,7 +236,39 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.inner.handles)
+        // Ordering: Relaxed, a figure.
+        Stats::of(&self.inner.handles, |recent| recent.load(Ordering::Relaxed))
+    }
+
+    /// Returns the [`stats`](Self::stats), and begins anew to look for the
+    /// [`longest_recent_callback`](Figures::longest_recent_callback). For the part of a program that
+    /// reports to a monitoring system, of which there is one for each timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let (slow, own) = (Duration::from_millis(7), clock.clone());
+    /// timer.schedule_after(slow, move || own.advance(slow))?;
+    /// clock.advance(slow);
+    /// assert_eq!(timer.report().longest_recent_callback, slow);
+    /// let since = timer.report();
+    /// assert_eq!((since.longest_recent_callback, since.longest_callback), (Duration::ZERO, slow));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// As [`stats`](Self::stats).
+    #[must_use]
+    pub fn report(&self) -> Stats {
+        // Ordering: Relaxed, a figure.
+        Stats::of(&self.inner.handles, |recent| recent.swap(0, Ordering::Relaxed))
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.

@@ -29,8 +29,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(super) fn of(handles: &[Arc<ShardHandle>]) -> Self {
-        let shards: Vec<_> = handles.iter().map(|handle| Figures::of(handle)).collect();
+    /// `recent` reads the counter of the same name, or takes it.
+    pub(super) fn of(handles: &[Arc<ShardHandle>], recent: fn(&AtomicU64) -> Nanos) -> Self {
+        let shards: Vec<_> = handles.iter().map(|handle| Figures::of(handle, recent)).collect();
         let mut total = Figures::default();
         shards.iter().for_each(|shard| total.add(shard));
         // The shards share one bound, and their figures are of different moments.
@@ -78,6 +79,8 @@ pub struct Figures {
     /// The longest time that a callback, a waker or a call of
     /// [`Executor::execute`](crate::Executor::execute) took.
     pub longest_callback: Duration,
+    /// The longest of these since the last [`Timer::report`](crate::Timer::report), or ever.
+    pub longest_recent_callback: Duration,
     /// How far the shard is behind: how long the timer that it runs now, or runs next, has been
     /// due. Zero if nothing is due, or after a shutdown. A [`Driver`](crate::Driver) that is not
     /// asked for its next deadline knows nothing of what is due between two turns.
@@ -92,7 +95,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(handle: &ShardHandle) -> Self {
+    fn of(handle: &ShardHandle, recent: fn(&AtomicU64) -> Nanos) -> Self {
         let (shard, counts) = (handle.scheduler.stats(), &handle.counts);
         // Ordering: Relaxed, a figure.
         let next = handle.time.start_of(counts.at_work_for.load(Ordering::Relaxed));
@@ -110,6 +113,7 @@ impl Figures {
             // Ordering: Relaxed, a count.
             panics: counts.panics.load(Ordering::Relaxed),
             longest_callback: duration(&counts.longest),
+            longest_recent_callback: Duration::from_nanos(recent(&counts.recent)),
             backlog: Duration::from_nanos(if handle.is_stopping() { 0 } else { behind }),
             lateness: Lateness {
                 counts: counts.lateness.iter().map(Counter::get).collect(),
@@ -134,6 +138,8 @@ impl Figures {
         self.panics += other.panics;
         self.node_capacity += other.node_capacity;
         self.longest_callback = self.longest_callback.max(other.longest_callback);
+        let recent = self.longest_recent_callback.max(other.longest_recent_callback);
+        self.longest_recent_callback = recent;
         self.backlog = self.backlog.max(other.backlog);
         self.lateness.add(&other.lateness);
     }
@@ -142,10 +148,12 @@ impl Figures {
 /// The counters of one shard. Times are in nanoseconds.
 ///
 /// The shard's worker writes them, so they are not contended. Two exceptions: an executor's threads
-/// also raise `longest`, and any thread that runs or drops user code also counts `panics`.
+/// also raise `longest` and `recent`, and any thread that runs or drops user code also counts
+/// `panics`. A report sets `recent` to 0.
 pub(crate) struct Counts {
     pub(super) panics: AtomicU64,
     pub(super) longest: AtomicU64,
+    pub(super) recent: AtomicU64,
     pub(super) latest: AtomicU64,
     /// The lateness of all timers that fired, together.
     pub(super) late: AtomicU64,
@@ -157,10 +165,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn new() -> Self {
-        let [panics, longest, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [panics, longest, recent, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
         let lateness = (0..BUCKETS).map(|_| Counter::default()).collect();
-        Self { panics, longest, latest, late, lateness, at_work_for }
+        Self { panics, longest, recent, latest, late, lateness, at_work_for }
     }
 
     /// Notes that a timer due at tick `deadline` fires now; for the worker.
@@ -183,10 +191,12 @@ impl Counts {
     /// Notes how long a callback has run.
     #[inline]
     pub(crate) fn note_callback(&self, took: Nanos) {
-        // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
-        if took > self.longest.load(Ordering::Relaxed) {
-            // Ordering: Relaxed, as above.
-            self.longest.fetch_max(took, Ordering::Relaxed);
+        for longest in [&self.longest, &self.recent] {
+            // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
+            if took > longest.load(Ordering::Relaxed) {
+                // Ordering: Relaxed, as above.
+                longest.fetch_max(took, Ordering::Relaxed);
+            }
         }
     }
 

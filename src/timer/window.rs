@@ -1,16 +1,16 @@
 //! Timers that may fire at any time within a window.
 
 use std::ops::RangeInclusive;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{Nanos, ShardHandle, Timer, TimerKey};
+use super::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::tick::Tick;
 
 impl Timer {
-    /// Calls `callback` once, at a time within `window`, both ends included. The timer chooses the
-    /// time so that timers with overlapping windows fire together, which wakes the shard's thread
-    /// less often.
+    /// Calls `callback` once, at a time within `window`, both ends included: two [`Instant`]s, or two
+    /// [`Duration`]s from now. The timer chooses the time so that timers with overlapping windows fire
+    /// together, which wakes the shard's thread less often.
     ///
     /// Of the ticks within the window it is the one that is a multiple of the greatest power of
     /// two. So the choice does not depend on when the call is made, windows that contain the chosen
@@ -37,8 +37,7 @@ impl Timer {
     /// let timer = Timer::builder().clock(clock.clone()).build()?;
     /// let mut times = std::collections::BTreeSet::new();
     /// for _ in 0..1_000 {
-    ///     let now = timer.now();
-    ///     let window = now + Duration::from_secs(50)..=now + Duration::from_secs(60);
+    ///     let window = Duration::from_secs(50)..=Duration::from_secs(60);
     ///     let key = timer.schedule_within(window, || println!("check the session"))?;
     ///     times.insert(timer.deadline(key));
     ///     clock.advance(Duration::from_millis(7));
@@ -57,13 +56,15 @@ impl Timer {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_within<F>(
         &self,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
         callback: F,
     ) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.first_shard().window(window) {
+        let handle = self.first_shard();
+        let (callback, window) = handle.beside(callback, || handle.window(window));
+        match window {
             Ok((start, slack)) => self.schedule_once(callback, |handle| handle.tick_within(start, slack)),
             Err(kind) => Err(ScheduleError::new(kind, callback)),
         }
@@ -74,14 +75,53 @@ impl ShardHandle {
     /// The start of a window, and its length.
     pub(crate) fn window(
         &self,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
     ) -> Result<(Nanos, Nanos), ScheduleErrorKind> {
         let (start, end) = window.into_inner();
         if end < start {
-            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start.duration_since(end) });
+            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start.after(end) });
         }
-        let [start, end] = [start, end].map(|at| self.time.since_start(at));
+        let [start, end] = sealed::End::times([start, end], self);
         Ok((start, end - start))
+    }
+}
+
+/// An end of a window, as of [`Timer::schedule_within`]: an [`Instant`], or a [`Duration`] from the
+/// call on. No other type can be one.
+pub trait WindowEnd: sealed::End {}
+
+impl WindowEnd for Instant {}
+impl WindowEnd for Duration {}
+
+mod sealed {
+    use super::{Duration, Instant, Nanos, ShardHandle, nanos};
+
+    pub trait End: Copy + Ord {
+        /// The time from `other`, which is earlier, to this.
+        fn after(self, other: Self) -> Duration;
+        /// The ends by the shard's time, all from one reading of its clock.
+        fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2];
+    }
+
+    impl End for Instant {
+        fn after(self, other: Self) -> Duration {
+            self.duration_since(other)
+        }
+
+        fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2] {
+            ends.map(|at| handle.time.since_start(at))
+        }
+    }
+
+    impl End for Duration {
+        fn after(self, other: Self) -> Duration {
+            self - other
+        }
+
+        fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2] {
+            let now = handle.now_or_later();
+            ends.map(|after| now.saturating_add(nanos(after)))
+        }
     }
 }
 

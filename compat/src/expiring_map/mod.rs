@@ -188,6 +188,7 @@ where
     ///
     /// O(1): the value's box, a recurring timer, and a step under the lock. A replacement also
     /// cancels a timer.
+    #[track_caller]
     pub fn insert(&self, key: K, value: V, ttl: Duration) -> Result<Option<Arc<V>>, InsertError<K, V>> {
         let Shared { timer, next_version, .. } = &*self.shared;
         let refused = |kind, key, value| Err(InsertError::new(InsertErrorKind::Timer(kind), key, value));

@@ -20,8 +20,10 @@
 //! - A bucket's bit is set exactly if the bucket holds a node, or if the sweep has detached its
 //!   lists.
 
-mod buckets;
+use std::alloc::{Layout, handle_alloc_error};
 
+use crate::fallible::Zeroable;
+use crate::shard::memory::pages::{Table, table};
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
@@ -29,7 +31,8 @@ use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
 
-use buckets::Buckets;
+// SAFETY: an array of integers, and 0 is valid, an empty list.
+unsafe impl Zeroable for [NodeId; STRIPES] {}
 
 /// A private wheel for each level. A wheel is made when it is first needed, and stays.
 pub(crate) struct PrivateWheels {
@@ -42,8 +45,9 @@ pub(crate) struct PrivateWheels {
 
 pub(crate) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
-    /// walk in turn. An empty list is `NIL`.
-    buckets: Buckets,
+    /// walk in turn. An empty list is `NIL`, that is 0: the system clears a page of them when it is
+    /// first used, and no step clears a whole wheel.
+    buckets: Table<[[NodeId; STRIPES]]>,
     /// A bit for each list of a bucket that is not empty.
     set: Box<[u16]>,
     /// The buckets that hold a node.
@@ -96,8 +100,8 @@ impl PrivateWheels {
         }
         let index = geometry.private_index(slot);
         let wheel = self.wheel_or_new(geometry, slot);
-        debug_assert_eq!((wheel.buckets.get(index), wheel.set[index]), ([NIL; STRIPES], 0));
-        *wheel.buckets.get_mut(index) = lists;
+        debug_assert_eq!((wheel.buckets[index], wheel.set[index]), ([NIL; STRIPES], 0));
+        wheel.buckets[index] = lists;
         wheel.set[index] = lists.iter().rev().fold(0, |set, &first| set << 1 | u16::from(first != NIL));
         wheel.occupied.insert(index);
     }
@@ -107,7 +111,7 @@ impl PrivateWheels {
         let Some(wheel) = &mut self.levels[level] else { return [NIL; STRIPES] };
         wheel.set[index] = 0;
         match wheel.occupied.contains(index) {
-            true => std::mem::replace(wheel.buckets.get_mut(index), [NIL; STRIPES]),
+            true => std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]),
             false => [NIL; STRIPES],
         }
     }
@@ -190,11 +194,18 @@ impl PrivateWheels {
     }
 }
 
+/// Ends the process, as a box of that size does.
+#[cold]
+fn no_memory(size: usize) -> ! {
+    handle_alloc_error(Layout::array::<[NodeId; STRIPES]>(size).expect("it was asked for"))
+}
+
 impl PrivateWheel {
     #[cold]
     fn new(size: usize) -> Self {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
-        Self { buckets: Buckets::new(size), set: vec![0; size].into(), occupied }
+        let buckets = table(size).unwrap_or_else(|| no_memory(size));
+        Self { buckets, set: vec![0; size].into(), occupied }
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -205,7 +216,7 @@ impl PrivateWheel {
     #[inline(always)]
     fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
         let stripe = first as usize % STRIPES;
-        let lists = self.buckets.get_mut(index);
+        let lists = &mut self.buckets[index];
         // Ordering: Relaxed, no other thread accesses the link.
         let former = std::mem::replace(&mut lists[stripe], first);
         last.store(former, Ordering::Relaxed);
@@ -222,7 +233,7 @@ impl PrivateWheel {
         }
         self.occupied.remove(index);
         let mut set = std::mem::take(&mut self.set[index]);
-        let lists = self.buckets.get_mut(index);
+        let lists = &mut self.buckets[index];
         while set != 0 {
             let stripe = set.trailing_zeros() as usize;
             take(stripe, std::mem::replace(&mut lists[stripe % STRIPES], NIL));
@@ -249,7 +260,7 @@ impl PrivateWheel {
     /// If the bits of the lists are wrong.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
-        let lists = self.buckets.get(index);
+        let lists = self.buckets[index];
         let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;
         assert!((0..STRIPES).all(|stripe| is_set(stripe) == (lists[stripe] != NIL)));
         (lists, self.occupied.contains(index))
