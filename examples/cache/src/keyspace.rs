@@ -209,6 +209,11 @@ impl Keyspace {
         Place { hash, bucket: entry.bucket_index() }
     }
 
+    /// Writes a part of a key's value.
+    pub(crate) fn write(&mut self, place: Place, at: usize, part: &[u8]) {
+        self.change(place, |entry, _| entry.write(at, part));
+    }
+
     /// Gives a key its great value, with the buffer in which it stands.
     pub(crate) fn adopt(&mut self, place: Place, buffer: Vec<u8>, start: usize, len: usize) {
         self.change(place, |entry, _| entry.adopt(buffer, start, len));

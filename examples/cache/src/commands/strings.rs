@@ -39,19 +39,21 @@ pub(super) fn write_part(keys: &mut Keyspace, request: &Request<'_>, reply: &mut
         return Err("offset is out of range".into());
     }
     let found = keys.find(request.hash, key);
-    let mut value = found.map_or(Vec::new(), |place| keys.get(place).value().to_vec());
-    if at.is_none() || !piece.is_empty() {
-        let at = at.map_or(value.len(), |at| at as usize);
-        let end = at.saturating_add(piece.len());
-        if end > MAX_BULK {
-            return Err("string exceeds maximum allowed size (proto-max-bulk-len)".into());
-        }
-        value.resize(end.max(value.len()), 0);
-        value[at..end].copy_from_slice(piece);
-        keys.set_value(request.hash, key, &value, found);
-        keys.events.add(Class::STRING, name, key);
+    let len = found.map_or(0, |place| keys.get(place).value().len());
+    if at.is_some() && piece.is_empty() {
+        return Ok(reply.integer(len as i64));
     }
-    Ok(reply.integer(value.len() as i64))
+    let at = at.map_or(len, |at| at as usize);
+    let end = at.saturating_add(piece.len());
+    if end > MAX_BULK {
+        return Err("string exceeds maximum allowed size (proto-max-bulk-len)".into());
+    }
+    // A new key has no more room than its value.
+    let value = if at == 0 { piece } else { b"" };
+    let place = found.unwrap_or_else(|| keys.set_value(request.hash, key, value, None));
+    keys.write(place, at, piece);
+    keys.events.add(Class::STRING, name, key);
+    Ok(reply.integer(end.max(len) as i64))
 }
 
 /// SET, SETEX, PSETEX, SETNX, GETSET, and one key of MSET.

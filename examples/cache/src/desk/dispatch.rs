@@ -1,6 +1,7 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::clock::Step;
 use crate::commands::table::MGET;
 use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
@@ -95,15 +96,17 @@ impl Desk {
         Ok(self.release(slot))
     }
 
-    /// Goes on with an MGET: until it is done, or the client is owed much and would have to wait. In a
+    /// Goes on with an MGET: until it is done, the client is owed much and would have to wait, or a step is over. In a
     /// transaction, until it is done.
     pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        let step = Step::begin();
         while let Some(key) = self.sessions[slot].rest.pop_front() {
             let (is_resp3, spans) =
                 (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
             let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
             self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
-            if self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) && !is_joined {
+            let is_enough = self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) || step.is_over();
+            if is_enough && !is_joined {
                 break;
             }
         }

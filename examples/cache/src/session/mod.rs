@@ -83,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
+    /// Whether a step has ended before its requests: the rest comes in the next round, before more is read.
+    pub(crate) is_behind: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }
