@@ -18,8 +18,9 @@ impl Desk {
         if request.len() == 0 {
             return;
         }
-        let is_resp3 = self.sessions[slot].is_resp3;
-        let refusal = match table::find(request) {
+        let (is_resp3, found) = (self.sessions[slot].is_resp3, table::find(request));
+        self.sessions[slot].command = found.as_ref().ok().copied();
+        let refusal = match found {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
                 self.sessions[slot].ending = Ending::Now;
@@ -53,7 +54,9 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].end_transaction();
+                let session = &mut self.sessions[request.client];
+                session.end_transaction();
+                session.watched = Vec::new();
                 let code = if refusal.0 == "OOM" { "OOM " } else { "" };
                 let why = format!("Transaction discarded because of: {code}{}", refusal.1);
                 Failure("EXECABORT", why.into())
@@ -63,7 +66,7 @@ impl Desk {
         let Some(queued) = session.queued.as_mut().filter(|_| !command.flags.contains(Flags::AT_ONCE)) else {
             return self.run(command, request);
         };
-        if command.flags.contains(Flags::NO_MULTI) {
+        if command.flags.contains(Flags::ONLY_0_IN_MULTI) && request.arg(1) != b"0" {
             return Err("Command not allowed inside a transaction".into());
         }
         if queued.memory() > MAX_REQUEST {
@@ -127,10 +130,6 @@ impl Desk {
         // Redis looks at this last: the command itself does.
         if command.flags.contains(Flags::PAIRS) && request.len().is_multiple_of(2) {
             return Err(wrong_arity(command.name));
-        }
-        let looks_at_all = command.flags.contains(Flags::ROLL_CALL) && !request.is_joined;
-        if looks_at_all && self.shared.stats.iter().any(|stats| stats.get(Figure::Moving) > 0) {
-            return Ok(self.move_to(request.client, self.number));
         }
         match command.run {
             Run::Client(_) => self.run_here(request),
