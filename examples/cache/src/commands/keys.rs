@@ -145,6 +145,7 @@ fn cursor(desk: &Desk, request: &Request<'_>) -> Result<(usize, usize), Failure>
     Ok((table, if table == 0 { with_keys(desk, thread).unwrap_or(thread) } else { thread }))
 }
 
+/// The first thread that has keys. A thread's number of keys is never too small.
 fn with_keys(desk: &Desk, from: usize) -> Option<usize> {
     (from..desk.shared.threads()).find(|&it| desk.shared.stats[it].get(Figure::Keys) > 0)
 }

@@ -31,8 +31,8 @@ impl Worker {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
         // What comes after an MGET that goes on may be the end.
-        let has_work = session.is_paused || session.is_behind || !session.rest.is_empty();
-        if session.ending != Ending::Open || has_work {
+        let is_busy = session.is_paused || session.is_behind || !session.rest.is_empty();
+        if session.ending != Ending::Open || is_busy {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
