@@ -33,6 +33,7 @@ const CORES_A_THREAD: usize = 2;
 pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<()> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let threads = settings.threads.map_or((cores.len() / CORES_A_THREAD).max(1), usize::from);
+    let threads = if settings.one_thread { 1 } else { threads };
     let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
     // Each client is a file. If the system refuses, there are fewer clients.
     let _ = rlimit::increase_nofile_limit(u64::MAX);

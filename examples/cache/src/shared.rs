@@ -26,14 +26,6 @@ pub(crate) struct Shared {
     /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
     /// one thread at any time. The lock is held for a push or a swap.
     arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
-    /// Parts that are not yet done of commands that look at the clients of all threads. Meanwhile no client moves,
-    /// so these commands meet each client once. None of them begins while a client waits for that
-    /// (`Figure::Moving`).
-    ///
-    /// Ordering: Relaxed. It grows before the first part runs. It is read under the lock of the thread to which a
-    /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then
-    /// its own use of the lock came after the growth.
-    pub(crate) roll_calls: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -44,13 +36,12 @@ impl Shared {
     pub(crate) fn new(timers: Vec<Scheduler<Due>>, settings: Settings) -> Self {
         Self {
             clock: Clock::start_now(),
-            placement: Placement::new(timers.len()),
+            placement: Placement::new(timers.len(), settings.one_thread),
             settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
-            roll_calls: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

@@ -83,8 +83,7 @@ impl Worker {
         self.register()?;
         let is_full = self.desk.post();
         self.write_all();
-        // Those that are dirty wait for leave to move.
-        let must_wait = is_full || !self.desk.dirty.is_empty() || self.ends_at.is_some();
+        let must_wait = is_full || self.ends_at.is_some();
         has_more |= !self.desk.resuming.is_empty();
         let patience = if must_wait { SOON } else { Duration::MAX };
         Ok(if has_more { Duration::ZERO } else { patience })

@@ -1,6 +1,7 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::clock::Step;
 use crate::commands::table::MGET;
 use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
@@ -17,8 +18,9 @@ impl Desk {
         if request.len() == 0 {
             return;
         }
-        let is_resp3 = self.sessions[slot].is_resp3;
-        let refusal = match table::find(request) {
+        let (is_resp3, found) = (self.sessions[slot].is_resp3, table::find(request));
+        self.sessions[slot].command = found.as_ref().ok().copied();
+        let refusal = match found {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
                 self.sessions[slot].ending = Ending::Now;
@@ -52,7 +54,9 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].end_transaction();
+                let session = &mut self.sessions[request.client];
+                session.end_transaction();
+                session.watched = Vec::new();
                 let code = if refusal.0 == "OOM" { "OOM " } else { "" };
                 let why = format!("Transaction discarded because of: {code}{}", refusal.1);
                 Failure("EXECABORT", why.into())
@@ -62,7 +66,7 @@ impl Desk {
         let Some(queued) = session.queued.as_mut().filter(|_| !command.flags.contains(Flags::AT_ONCE)) else {
             return self.run(command, request);
         };
-        if command.flags.contains(Flags::NO_MULTI) {
+        if command.flags.contains(Flags::ONLY_0_IN_MULTI) && request.arg(1) != b"0" {
             return Err("Command not allowed inside a transaction".into());
         }
         if queued.memory() > MAX_REQUEST {
@@ -95,15 +99,17 @@ impl Desk {
         Ok(self.release(slot))
     }
 
-    /// Goes on with an MGET: until it is done, or the client is owed much and would have to wait. In a
+    /// Goes on with an MGET: until it is done, the client is owed much and would have to wait, or a step is over. In a
     /// transaction, until it is done.
     pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        let step = Step::begin();
         while let Some(key) = self.sessions[slot].rest.pop_front() {
             let (is_resp3, spans) =
                 (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
             let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
             self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
-            if self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) && !is_joined {
+            let is_enough = self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) || step.is_over();
+            if is_enough && !is_joined {
                 break;
             }
         }
@@ -124,10 +130,6 @@ impl Desk {
         // Redis looks at this last: the command itself does.
         if command.flags.contains(Flags::PAIRS) && request.len().is_multiple_of(2) {
             return Err(wrong_arity(command.name));
-        }
-        let looks_at_all = command.flags.contains(Flags::ROLL_CALL) && !request.is_joined;
-        if looks_at_all && self.shared.stats.iter().any(|stats| stats.get(Figure::Moving) > 0) {
-            return Ok(self.move_to(request.client, self.number));
         }
         match command.run {
             Run::Client(_) => self.run_here(request),

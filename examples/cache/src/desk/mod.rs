@@ -5,7 +5,6 @@ mod dispatch;
 mod input;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use shardwheel::Fired;
 use slab::Slab;
@@ -66,13 +65,6 @@ impl Desk {
             number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, settings, mailbox,
             memory_of_others: 0,
         }
-    }
-
-    /// Begins this thread's part of a command that looks at all clients.
-    pub(crate) fn answer_roll_call(&mut self) {
-        self.welcome_all();
-        // Ordering: see `roll_calls`.
-        self.shared.roll_calls.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A client is to move, and what it asks for now is asked for there.

@@ -3,6 +3,7 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
+use crate::clock::Step;
 use crate::commands::Command;
 use crate::commands::table::COMMANDS;
 use crate::keyspace::Hash;
@@ -47,16 +48,18 @@ impl Batch {
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, it stops at
-    /// the end of a transaction, and returns the rest.
+    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, or with a `max` a
+    /// step is over, it stops at the end of a transaction, and returns the rest.
     pub(crate) fn run(
         &mut self,
         max: usize,
         mut run: impl FnMut(&Request<'_>, &mut Reply<'_>),
     ) -> Option<Self> {
-        let (mut start, mut done) = (self.start, 0);
+        let (mut start, mut done, step) = (self.start, 0, Step::begin());
+        let is_bounded = max < usize::MAX;
         for item in &mut self.items {
-            if self.replies.len() > max && !item.is_joined {
+            let is_enough = self.replies.len() > max || is_bounded && done > 0 && step.is_over();
+            if is_enough && !item.is_joined {
                 break;
             }
             let &mut Item { command, is_resp3, is_joined, hash, spans_end, .. } = item;

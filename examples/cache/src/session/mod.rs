@@ -56,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
+    /// The last one that it has sent.
+    pub(crate) command: Option<u16>,
     /// Those it has subscribed to, and the patterns.
     pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
@@ -66,6 +68,8 @@ pub(crate) struct Session {
     pub(crate) is_refused: bool,
     /// The keys that it watches, with their versions. They belong to its thread.
     pub(crate) watched: Versions,
+    /// The slot of these keys.
+    pub(crate) slot: u64,
     /// The keys of an MGET that have not been looked up. It is not listened to before they are.
     pub(crate) rest: VecDeque<Box<[u8]>>,
     /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
@@ -83,6 +87,8 @@ pub(crate) struct Session {
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
+    /// Whether a step has ended before its requests: the rest comes in the next round, before more is read.
+    pub(crate) is_behind: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }

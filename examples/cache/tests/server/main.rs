@@ -8,6 +8,7 @@ mod messages;
 mod moves;
 mod observe;
 mod operation;
+mod steps;
 #[path = "../support/mod.rs"]
 mod support;
 mod time;
