@@ -34,6 +34,10 @@ pub(crate) struct Shared {
     /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then
     /// its own use of the lock came after the growth.
     pub(crate) roll_calls: AtomicUsize,
+    /// Bytes of events that threads have sent to each other and that are not yet with the subscribers.
+    ///
+    /// Ordering: Relaxed; only the number matters. It grows before the message is sent.
+    pub(crate) events_underway: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -51,6 +55,7 @@ impl Shared {
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
             roll_calls: AtomicUsize::new(0),
+            events_underway: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

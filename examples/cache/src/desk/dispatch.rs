@@ -243,6 +243,8 @@ impl Desk {
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
         let rest = batch.run(REPLIES_AT_ONCE, |request, reply| self.perform(request, reply));
+        // Ordering: see `events_underway`.
+        self.shared.events_underway.fetch_sub(batch.events, Ordering::Relaxed);
         self.publish_events();
         if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
@@ -289,6 +291,8 @@ impl Desk {
                 if thread == self.number {
                     self.perform(request, reply);
                 } else {
+                    // Ordering: see `events_underway`.
+                    shared.events_underway.fetch_add(request.args_len(), Ordering::Relaxed);
                     self.mailbox.forward(thread, None, request);
                 }
             }

@@ -21,7 +21,7 @@ use crate::mail::{Mailbox, Message};
 use crate::protocol::parser::Parser;
 use crate::protocol::{Failure, Outcome, Reply, Request};
 use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, Ending, Session};
+use crate::session::{Address, Ending, Session, SessionId};
 use crate::shared::Shared;
 use crate::stats::{Figure, Of, Stats};
 
@@ -32,7 +32,9 @@ const CROWDED: usize = 64 * 1024 * 1024;
 const SMALL_ALLOWANCE: usize = 1024 * 1024;
 
 /// Keys that expire together: their memory is loaded at the same time.
-const FIRED_TOGETHER: usize = 32;
+pub(crate) const FIRED_TOGETHER: usize = 32;
+/// A subscriber that takes nothing for so long is not waited for any longer.
+const PATIENCE_TICKS: u64 = 10_000;
 
 pub(crate) struct Desk {
     pub(crate) number: usize,
@@ -49,6 +51,8 @@ pub(crate) struct Desk {
     /// Clients that have come in this round: their sockets are to be registered.
     pub(crate) newcomers: Vec<usize>,
     pub(crate) channels: Channels,
+    /// Clients with `is_behind`.
+    pub(crate) behind: Vec<SessionId>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
     /// What the other threads' keys and buffers take, as of the start of the round.
@@ -60,11 +64,11 @@ impl Desk {
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
         let (shared, stats) = (shared.clone(), shared.stats[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), shared.timers[number].clone(), stats.clone());
-        let (sessions, dirty, resuming, newcomers, channels) = Default::default();
+        let (sessions, dirty, resuming, newcomers, channels, behind) = Default::default();
         let settings = shared.settings.load_full();
         Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, settings, mailbox,
-            memory_of_others: 0,
+            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind, settings,
+            mailbox, memory_of_others: 0,
         }
     }
 
@@ -169,6 +173,24 @@ impl Desk {
             let all: usize = self.shared.stats.iter().map(|stats| stats.memory()).sum();
             self.memory_of_others = all - self.stats.memory();
         }
+    }
+
+    /// Whether keys that are due wait: for a subscriber of events, of any thread, that is behind but takes them, or for
+    /// events on their way to other threads. So it is never cut off because many keys are due at once.
+    pub(crate) fn holds_timers(&mut self) -> bool {
+        let (now, sessions) = (self.keyspace.time.tick(), &mut self.sessions);
+        let mut are_read = 0;
+        self.behind.retain(|id| {
+            let Some(session) = sessions.get_mut(id.slot).filter(|it| it.id == *id) else { return false };
+            session.is_behind = session.is_behind.filter(|_| session.waiting() > pubsub::PORTION);
+            let is_read = |since| now.saturating_sub(since) < PATIENCE_TICKS && session.ending != Ending::Now;
+            are_read += usize::from(session.is_behind.is_some_and(is_read));
+            session.is_behind.is_some()
+        });
+        self.stats.set(Figure::SlowSubscribers, are_read);
+        self.mailbox.is_clogged
+            || self.shared.events_underway.load(Ordering::Relaxed) > pubsub::PORTION
+            || self.shared.stats.iter().any(|stats| stats.get(Figure::SlowSubscribers) > 0)
     }
 
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {

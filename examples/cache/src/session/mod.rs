@@ -81,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) since: Tick,
     pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
+    /// Events of keys wait for it, much of them. Since this tick, it has taken nothing.
+    pub(crate) is_behind: Option<Tick>,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
     /// The memory that has been counted.
@@ -95,7 +97,12 @@ impl Session {
         buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
 
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Bytes that wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.replies.waiting() + self.held_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, Vec::len)
     }
 

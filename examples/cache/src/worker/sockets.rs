@@ -89,6 +89,8 @@ impl Worker {
                 if written > 0 {
                     // A client that takes a long reply slowly is not idle.
                     self.desk.put_off(slot);
+                    let session = &mut self.desk.sessions[slot];
+                    session.is_behind = session.is_behind.map(|_| session.active);
                 }
                 continue;
             }
