@@ -8,7 +8,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // A stream that cannot be written cannot report that either.
-    let ended = cache::run(give_pages_back).inspect_err(|failure| _ = writeln!(io::stderr(), "error: {failure}"));
+    let ended =
+        cache::run(give_pages_back).inspect_err(|failure| _ = writeln!(io::stderr(), "error: {failure}"));
     if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

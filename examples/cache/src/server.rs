@@ -61,8 +61,10 @@ pub(crate) fn serve(mut settings: Settings, give_back: fn(), out: &mut dyn Write
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, mailbox);
-        let (worker, core) =
-            (Worker::new(poll, advancer, desk, give_back), cores.get(number).copied().filter(|_| settings.pin));
+        let (worker, core) = (
+            Worker::new(poll, advancer, desk, give_back),
+            cores.get(number).copied().filter(|_| settings.pin),
+        );
         thread::Builder::new().name(format!("cache-{number}")).spawn(move || {
             core.map(core_affinity::set_for_current);
             panic::catch_unwind(AssertUnwindSafe(|| worker.run())).unwrap_or_else(|_| process::abort())

@@ -17,7 +17,7 @@ use shardwheel::{Advancer, Fired};
 use crate::clock::CHECK;
 use crate::desk::{Desk, FIRED_TOGETHER};
 use crate::keyspace::Due;
-use crate::mail::{Message, WAKE};
+use crate::mail::WAKE;
 use crate::session::Ending;
 use crate::stats::Figure;
 use thrift::Thrift;
@@ -155,10 +155,7 @@ impl Worker {
         let (start, senders) = (Instant::now(), self.desk.shared.threads());
         for from in (self.first_sender..senders).chain(0..self.first_sender) {
             while let Some(message) = self.desk.mailbox.receive(from) {
-                match message {
-                    Message::Work(batch) => self.desk.work(from, batch),
-                    Message::Done(batch) => self.desk.done(&batch),
-                }
+                self.desk.take(from, message);
                 if start.elapsed() > MESSAGES_TIME {
                     self.first_sender = (from + 1) % senders;
                     return;

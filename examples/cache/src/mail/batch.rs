@@ -50,12 +50,12 @@ impl Batch {
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, it stops at
-    /// the end of a transaction, and returns the rest.
+    /// Passes each command to `run`, which writes the reply, or returns false if another batch has the command now. If
+    /// the replies are longer than `max`, it stops at the end of a transaction, and returns the rest.
     pub(crate) fn run(
         &mut self,
         max: usize,
-        mut run: impl FnMut(&Request<'_>, &mut Reply<'_>),
+        mut run: impl FnMut(Option<Address>, &Request<'_>, &mut Reply<'_>) -> bool,
     ) -> Option<Self> {
         let (mut start, mut done) = (self.start, 0);
         for item in &mut self.items {
@@ -66,7 +66,9 @@ impl Batch {
             let (bytes, spans) = (&self.bytes[..], &self.spans[start..spans_end as usize]);
             let known = Request { command, is_resp3, is_joined, hash, ..Request::default() };
             let request = Request { bytes, spans, client: NOWHERE, ..known };
-            run(&request, &mut Reply { out: &mut self.replies, is_resp3 });
+            if !run(item.home, &request, &mut Reply { out: &mut self.replies, is_resp3 }) {
+                item.home = None;
+            }
             item.reply_end = self.replies.len();
             (start, done) = (spans_end as usize, done + 1);
         }
@@ -91,6 +93,10 @@ impl Batch {
             start = item.reply_end;
             Some((item.home?, reply))
         })
+    }
+
+    pub(crate) fn replies_len(&self) -> usize {
+        self.replies.len()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -74,6 +74,8 @@ pub(crate) struct Session {
     pub(crate) is_silent: bool,
     pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
+    /// Threads that go on with its commands once it has taken what they have replied.
+    pub(crate) deferred_by: Vec<usize>,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
@@ -129,9 +131,9 @@ impl Session {
 
     /// Appends what comes although replies are muted.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
-        let (mut out, start) = self.replies.open();
+        let mut out = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
-        self.replies.close(out, start);
+        self.replies.close(out);
     }
 
     /// Appends a message, which answers no request.
