@@ -26,6 +26,10 @@ pub(crate) struct Shared {
     /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
     /// one thread at any time. The lock is held for a push or a swap.
     arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
+    /// Bytes of events that threads have sent to each other and that are not yet with the subscribers.
+    ///
+    /// Ordering: Relaxed; only the number matters. It grows before the message is sent.
+    pub(crate) events_underway: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -42,6 +46,7 @@ impl Shared {
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
+            events_underway: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

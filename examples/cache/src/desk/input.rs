@@ -41,7 +41,7 @@ impl Desk {
             }
             session.input = input;
         }
-        if session.is_behind {
+        if session.has_requests {
             self.resuming.push(slot);
         }
         self.settle(slot);
@@ -53,14 +53,14 @@ impl Desk {
         // Out of the session, for its arguments are read while the session is written.
         let mut parser = std::mem::take(&mut self.sessions[slot].parser);
         let (mut consumed, step) = (0, Step::begin());
-        self.sessions[slot].is_behind = false;
+        self.sessions[slot].has_requests = false;
         self.go_on(slot, false);
         while self.listens_to(slot)
             && let Some(len) = self.next_request(slot, &mut parser, &buffer[consumed..])
         {
             consumed += len;
             if step.is_over() {
-                self.sessions[slot].is_behind = true;
+                self.sessions[slot].has_requests = true;
                 break;
             }
         }

@@ -78,6 +78,8 @@ pub(crate) struct Session {
     pub(crate) is_silent: bool,
     pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
+    /// Threads that go on with its commands once it has taken what they have replied.
+    pub(crate) deferred_by: Vec<usize>,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
@@ -85,10 +87,12 @@ pub(crate) struct Session {
     pub(crate) since: Tick,
     pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
+    /// Events of keys wait for it, much of them. Since this tick, it has taken nothing.
+    pub(crate) behind_since: Option<Tick>,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
     /// Whether a step has ended before its requests: the rest comes in the next round, before more is read.
-    pub(crate) is_behind: bool,
+    pub(crate) has_requests: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }
@@ -101,7 +105,12 @@ impl Session {
         buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
 
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Bytes that wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.replies.waiting() + self.held_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, Vec::len)
     }
 
@@ -128,9 +137,9 @@ impl Session {
 
     /// Appends what comes although replies are muted.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
-        let (mut out, start) = self.replies.open();
+        let mut out = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
-        self.replies.close(out, start);
+        self.replies.close(out);
     }
 
     /// Appends a message, which answers no request.

@@ -31,7 +31,7 @@ impl Worker {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
         // What comes after an MGET that goes on may be the end.
-        let is_busy = session.is_paused || session.is_behind || !session.rest.is_empty();
+        let is_busy = session.is_paused || session.has_requests || !session.rest.is_empty();
         if session.ending != Ending::Open || is_busy {
             return false;
         }
@@ -88,6 +88,8 @@ impl Worker {
                 if written > 0 {
                     // A client that takes a long reply slowly is not idle.
                     self.desk.put_off(slot);
+                    let session = &mut self.desk.sessions[slot];
+                    session.behind_since = session.behind_since.map(|_| session.active);
                 }
                 continue;
             }

@@ -4,6 +4,7 @@
 mod clients;
 mod drain;
 mod limits;
+mod memory;
 mod messages;
 mod moves;
 mod observe;
