@@ -80,7 +80,8 @@ fn a_file_that_is_no_store_is_refused_and_stays() {
         let said = refusal(directory.path());
         assert!(said.contains("no store of orders") && said.contains("move it away"), "{said}");
         for command in ["check", "copy"] {
-            let to = if command == "copy" { &[path.as_path(), Path::new("/nowhere/x")][..] } else { &[&*path] };
+            let to =
+                if command == "copy" { &[path.as_path(), Path::new("/nowhere/x")][..] } else { &[&*path] };
             assert_eq!(program(&[command], to).status.code(), Some(2), "{command}");
         }
         assert!(fs::read(&path).is_ok_and(|now| now == other), "nothing is thrown away");
@@ -133,12 +134,18 @@ fn a_flipped_bit_is_not_served() {
     }
     let server = Server::start(directory.path(), &HOUR);
     assert_eq!((server.get("/orders/3").status, server.get("/orders/8").status), (500, 500));
-    assert_eq!(server.post("/orders", &[order(3, "nut"), order(8, "nut")].concat()).statuses(), ["invalid"; 2]);
+    assert_eq!(
+        server.post("/orders", &[order(3, "nut"), order(8, "nut")].concat()).statuses(),
+        ["invalid"; 2]
+    );
     let paid = [payment("d", 3, 1999), payment("c", 7, 5), payment("e", 8, 1), payment("f", 7, 6)].concat();
     let paid = server.post("/payments", &paid);
     assert_eq!(paid.statuses(), ["invalid", "invalid", "late", "counted"]);
     let said = |line: usize| paid.lines()[line]["error"].as_str().unwrap_or_default().to_owned();
-    assert!(said(0).contains("pending order is damaged") && said(1).contains("payment is damaged"), "{paid:?}");
+    assert!(
+        said(0).contains("pending order is damaged") && said(1).contains("payment is damaged"),
+        "{paid:?}"
+    );
     assert_eq!(paid.lines()[0]["payment_id"], "d");
     let outcomes = server.get("/outcomes?after=0");
     assert_eq!(outcomes.status, 200);
@@ -249,7 +256,8 @@ fn copies_under_load_are_whole() {
         scope.spawn(|| {
             let mut client = server.connect();
             for first in (1..).step_by(100).take_while(|_| !over.load(Ordering::SeqCst)) {
-                let orders = (first..first + 100).map(|id| order(id, &format!("item-{id}"))).collect::<String>();
+                let orders =
+                    (first..first + 100).map(|id| order(id, &format!("item-{id}"))).collect::<String>();
                 let placed = client.send("POST", "/orders", &[], orders.as_bytes()).expect("an answer");
                 assert_eq!(placed.statuses(), vec!["placed"; 100]);
                 answered.store(first + 99, Ordering::SeqCst);
@@ -270,8 +278,15 @@ fn copies_under_load_are_whole() {
             assert_eq!(checked.status.code(), Some(0), "{checked:?}");
             let copy = Server::start(&place, &HOUR);
             if before > 0 {
-                assert_eq!(copy.get(&format!("/orders/{before}")).status, 200, "it was answered before the copy");
-                assert_eq!(copy.post("/orders", &order(before, &format!("item-{before}"))).statuses(), ["duplicate"]);
+                assert_eq!(
+                    copy.get(&format!("/orders/{before}")).status,
+                    200,
+                    "it was answered before the copy"
+                );
+                assert_eq!(
+                    copy.post("/orders", &order(before, &format!("item-{before}"))).statuses(),
+                    ["duplicate"]
+                );
             }
             assert_eq!(copy.post("/orders", &order(u64::MAX, "nut")).statuses(), ["placed"], "it goes on");
         }
@@ -297,7 +312,10 @@ fn a_store_is_checked_and_copied_without_a_server() {
     server.kill();
     let before = fs::read(file(directory.path())).expect("a file");
     let checked = program(&["check"], &[&file(directory.path())]);
-    assert!(String::from_utf8_lossy(&checked.stdout).starts_with("the store is whole: 2000 pending"), "{checked:?}");
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).starts_with("the store is whole: 2000 pending"),
+        "{checked:?}"
+    );
     assert_eq!(program(&["copy"], &[directory.path(), &to]).status.code(), Some(0));
     assert_eq!(program(&["copy"], &[directory.path(), &to]).status.code(), Some(2), "a copy is not replaced");
     assert!(fs::read(file(directory.path())).is_ok_and(|now| now == before), "nothing is changed");

@@ -232,7 +232,11 @@ fn own_page(headers: &HeaderMap) -> Result<(), Refusal> {
     let host = parsed.unwrap_or_default();
     let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
     let same = headers.get(header::HOST).is_some_and(|host| host.as_bytes() == authority.as_bytes());
-    if same && (number || host == "localhost") { Ok(()) } else { Err(Refusal::Origin(from.chars().take(100).collect())) }
+    if same && (number || host == "localhost") {
+        Ok(())
+    } else {
+        Err(Refusal::Origin(from.chars().take(100).collect()))
+    }
 }
 
 /// What follows the name of the scheme, which may have letters of any case.

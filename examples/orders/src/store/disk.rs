@@ -297,8 +297,7 @@ impl Store for Disk {
                     Err(_) => part.damaged.push(open_place(key.value())?),
                 }
                 read += 1;
-                part.next =
-                    if read == limit { open_place(key.value())?.checked_add(1) } else { None };
+                part.next = if read == limit { open_place(key.value())?.checked_add(1) } else { None };
             }
             Ok(part)
         })

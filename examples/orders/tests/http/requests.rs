@@ -120,7 +120,8 @@ fn a_foreign_page_may_not_ask() {
     let post = |server: &Server, host: &str, headers: &str| {
         let mut client = server.connect();
         let length = body.len();
-        let head = format!("POST /orders HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n{headers}\r\n");
+        let head =
+            format!("POST /orders HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n{headers}\r\n");
         client.write(format!("{head}{body}").as_bytes()).expect("it is sent");
         client.read().expect("an answer").status
     };
@@ -136,9 +137,14 @@ fn a_foreign_page_may_not_ask() {
         assert_eq!(post(&server, host, &format!("origin: {origin}\r\n")), 403, "{host}, {origin}");
     }
     let foreign = ["origin: http://evil.example"];
-    for (method, path) in [("GET", "/orders/1"), ("GET", "/healthz"), ("POST", "/copy"), ("POST", "/payments")] {
+    for (method, path) in
+        [("GET", "/orders/1"), ("GET", "/healthz"), ("POST", "/copy"), ("POST", "/payments")]
+    {
         let refused = server.connect().send(method, path, &foreign, b"").expect("an answer");
-        assert!(refused.status == 403 && refused.text().contains("http://evil.example"), "{path}: {refused:?}");
+        assert!(
+            refused.status == 403 && refused.text().contains("http://evil.example"),
+            "{path}: {refused:?}"
+        );
     }
     assert_eq!(server.get("/orders/1").status, 404, "nothing was done");
     for (host, origin) in [

@@ -10,8 +10,8 @@ use crate::store::EndState;
 
 use super::overlay::Overlay;
 use super::{
-    Bytes, CACHE, CHECKS, ENDED, ENDED_ORDER, Ended, META, NOW, OPEN, OUTCOMES, Outcome, PAYMENTS, RESERVED, SOLD,
-    Stored, StoreError, file, guard, is_sealed, number, open_order, value,
+    Bytes, CACHE, CHECKS, ENDED, ENDED_ORDER, Ended, META, NOW, OPEN, OUTCOMES, Outcome, PAYMENTS, RESERVED,
+    SOLD, StoreError, Stored, file, guard, is_sealed, number, open_order, value,
 };
 
 /// Faults that are written out.
@@ -113,14 +113,18 @@ impl Report {
             report.expect(key == end.order.order_id.to_be_bytes(), Of("the key", end.order.order_id));
             let seq = end.seq.to_be_bytes();
             let found = outcomes.get(&seq[..])?;
-            let found = found.map(|stored| Outcome::decode(&seq, value(&seq, &stored, "outcome")?)).transpose()?;
+            let found =
+                found.map(|stored| Outcome::decode(&seq, value(&seq, &stored, "outcome")?)).transpose()?;
             report.expect(found == Some(end.outcome()), Of("the outcome", end.order.order_id));
             if end.state != EndState::Released {
                 *sold.entry(end.order.item).or_default() += u64::from(end.order.quantity);
             }
             Ok(())
         })?;
-        self.expect(outcomes.len()? == self.ended, "the numbers of outcomes and of orders that have ended differ");
+        self.expect(
+            outcomes.len()? == self.ended,
+            "the numbers of outcomes and of orders that have ended differ",
+        );
         Ok(())
     }
 
@@ -136,7 +140,10 @@ impl Report {
             let units = number(key, stored, "item")?;
             let item = String::from_utf8_lossy(key);
             let must = expected.remove(&*item).unwrap_or_default();
-            report.expect(!whole || units == must, format_args!("{item}: {units} units are {what}, not {must}"));
+            report.expect(
+                !whole || units == must,
+                format_args!("{item}: {units} units are {what}, not {must}"),
+            );
             Ok(())
         })?;
         self.expect(!whole || expected.is_empty(), format_args!("items are missing among those {what}"));
@@ -154,7 +161,8 @@ impl Report {
             let (key, stored) = entry?;
             match look(self, key.value(), &stored) {
                 Err(damaged @ StoreError::Damaged { .. }) => {
-                    let place = key.value().last_chunk().map(|id| u64::from_be_bytes(*id)).unwrap_or_default();
+                    let place =
+                        key.value().last_chunk().map(|id| u64::from_be_bytes(*id)).unwrap_or_default();
                     self.fault(format!("{damaged}: {place}"));
                 }
                 looked => looked?,

@@ -18,7 +18,11 @@ pub(super) fn guard<T>(call: impl FnOnce() -> Result<T, StoreError>) -> Result<T
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| if !GUARDED.get() { others(panic) }));
+        panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic)
+            }
+        }));
     });
     let before = GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
