@@ -49,8 +49,9 @@
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
 //! | `places.rs` | connections: their number, their time limits |
-//! | `http.rs`, `status.html` | the routes; the status page |
+//! | `http.rs`, `access.rs`, `status.html` | the routes; who may ask; the status page |
 
+mod access;
 mod args;
 pub(crate) mod books;
 mod clock;

@@ -18,21 +18,20 @@
 
 mod check;
 mod copy;
+mod errors;
 mod file;
 mod guard;
 mod overlay;
 mod seal;
 
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
-    AccessGuard, Builder, CommitError, Database, DatabaseError, ReadOnlyTable, ReadTransaction,
-    ReadableDatabase, ReadableTable, ReadableTableMetadata, StorageBackend, StorageError, TableDefinition,
-    TableError, TransactionError, WriteTransaction,
+    AccessGuard, Builder, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageBackend, StorageError, TableDefinition, TableError, WriteTransaction,
 };
 
 use super::{
@@ -424,54 +423,5 @@ fn broken(error: StoreError) -> StoreError {
     match error {
         StoreError::Damaged { .. } => StoreError::Broken { reason: error.to_string() },
         error => error,
-    }
-}
-
-impl From<StorageError> for StoreError {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Io(error) => error.into(),
-            StorageError::Corrupted(reason) => Self::Broken { reason },
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<DatabaseError> for StoreError {
-    fn from(error: DatabaseError) -> Self {
-        match error {
-            DatabaseError::Storage(error) => error.into(),
-            DatabaseError::DatabaseAlreadyOpen => {
-                Self::Io(io::Error::new(ErrorKind::ResourceBusy, "another process has it open"))
-            }
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<TransactionError> for StoreError {
-    fn from(error: TransactionError) -> Self {
-        match error {
-            TransactionError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<TableError> for StoreError {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<CommitError> for StoreError {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
     }
 }
