@@ -190,7 +190,7 @@ async fn hear(mut reader: Reader, waiting: Waiting) {
             Ok(None) => continue,
             // The lines that it answered are sent again.
             Err(gap) => {
-                eprintln!("results: {gap}");
+                say!("results: {gap}");
                 if matches!(gap, Gap::Stream(_)) {
                     shardwheel::sleep(PAUSE).await;
                 }

@@ -99,7 +99,7 @@ impl Patience {
         let text = format!("waiting for NATS: {text}");
         if said.is_none_or(|at| at.elapsed() >= SAY) {
             *said = Some(Instant::now());
-            eprintln!("{text}; trying again for {} s", begin.elapsed().as_secs());
+            say!("{text}; trying again for {} s", begin.elapsed().as_secs());
         }
         if let Some(health) = &self.health {
             health.wait_for(Some(text));

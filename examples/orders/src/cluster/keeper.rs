@@ -92,7 +92,7 @@ impl Keeper {
                 return Ok(partition);
             }
             let (number, input) = (self.partition, place.input);
-            eprintln!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
+            say!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
         }
         Err(Failure::permanent(format!("no snapshot is whole; {REPAIR}")))
     }

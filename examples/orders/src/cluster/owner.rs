@@ -60,7 +60,7 @@ impl Office {
         }
         if held.says() {
             let what = if held.stopped { "has stopped" } else { "begins again" };
-            eprintln!("partition {number} {what}: {failure}");
+            say!("partition {number} {what}: {failure}");
         }
         pause
     }
@@ -158,7 +158,7 @@ impl Owner {
         self.partition.position.input = number;
         if number > self.last.input {
             self.office.metrics.passed_over.add(1);
-            eprintln!("partition {}: message {number} was deleted; it is passed over", self.number);
+            say!("partition {}: message {number} was deleted; it is passed over", self.number);
         }
         if number == self.last.input {
             recovery::compare(&self.partition.position, &self.last)?;
@@ -252,7 +252,7 @@ impl Owner {
         }
         self.office.broker.set_aside(self.number, *sequence, subject, payload).await?;
         self.office.metrics.set_aside.add(1);
-        eprintln!("message {sequence} of {subject} cannot be decided; it is set aside");
+        say!("message {sequence} of {subject} cannot be decided; it is set aside");
         Ok(())
     }
 

@@ -196,7 +196,7 @@ impl Reader {
 
     fn replace(&mut self, found: u64) {
         let Self { stream, next, .. } = self;
-        eprintln!("{stream}: message {next} did not come, but there is message {found}; reading it again");
+        say!("{stream}: message {next} did not come, but there is message {found}; reading it again");
         self.messages = None;
     }
 
@@ -227,7 +227,7 @@ impl Reader {
         let failed = std::mem::replace(&mut self.failed, opened.is_err());
         opened.unwrap_or_else(|failure| {
             if !failed {
-                eprintln!("{}: no consumer: {failure}; trying again", self.stream);
+                say!("{}: no consumer: {failure}; trying again", self.stream);
             }
             Event::Broken
         })

@@ -264,7 +264,7 @@ async fn results(
                 found.extend(client::lines(&input.payload).into_iter().map(|line| (at, line)));
             }
             Ok(None) => {}
-            Err(Gap::Message(number)) => eprintln!("the result {number} is gone"),
+            Err(Gap::Message(number)) => say!("the result {number} is gone"),
             Err(gap) => return Err(gap.into()),
         }
     }

@@ -160,7 +160,7 @@ pub(crate) fn missing(stream: &str) -> Failure {
 fn warn_of_an_old_server(client: &Client, replicas: usize) {
     if replicas > 1 && !client.is_server_compatible(2, 10, 0) {
         let version = client.server_info().version;
-        eprintln!(
+        say!(
             "warning: replicas of nats-server {version} may come to differ when a server is killed; \
              use 2.10 or newer"
         );

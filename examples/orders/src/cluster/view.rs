@@ -52,7 +52,7 @@ impl View {
             at = if revision < before && seen.holder == holder { seen.at } else { now };
         }
         if before > revision {
-            eprintln!("{key}: revision {before} was seen, but the leader has {revision}");
+            say!("{key}: revision {before} was seen, but the leader has {revision}");
         }
         if before != revision {
             self.entries.insert(key, Seen { revision, holder, at });

@@ -133,7 +133,7 @@ impl Worker {
         let text = format!("waiting for NATS: no change of the bucket {} is seen", names::BUCKET);
         if now.saturating_duration_since(said) >= SAY {
             self.blind = Some((since, now));
-            eprintln!("{}: {text} for {silence} s", self.name);
+            say!("{}: {text} for {silence} s", self.name);
         }
         self.office.health.wait_for(Some(text));
     }
@@ -204,7 +204,7 @@ impl Worker {
         }
         for (&number, held) in self.held.iter_mut().filter(|(_, held)| !held.leaving && !held.stopped) {
             if now.saturating_duration_since(held.pulse.last()) >= patience {
-                eprintln!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
+                say!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
                 held.leave();
                 self.office.health.go_on(number);
                 self.shunned.insert(number, now + patience);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::store::{Disk, History};
+use crate::store::{Disk, History, StoreError};
 
 use super::metrics::Metrics;
 
@@ -15,6 +15,8 @@ pub(crate) struct Shared {
     store: RwLock<Option<Arc<Disk>>>,
     /// The last commit found no room. Written by the writer alone.
     full: AtomicBool,
+    /// A damaged page was met, and said so.
+    damaged: AtomicBool,
     pub(crate) metrics: Metrics,
 }
 
@@ -23,6 +25,21 @@ impl Shared {
     pub(crate) fn store(&self) -> Option<Arc<dyn History>> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         store.clone().map(|store| store as Arc<dyn History>)
+    }
+
+    /// Says once that a reader has met a damaged page.
+    pub(crate) fn failed(&self, error: StoreError) -> StoreError {
+        let broken = matches!(error, StoreError::Broken { .. });
+        // Ordering: Relaxed; the flag orders nothing.
+        if broken && !self.damaged.swap(true, Ordering::Relaxed) {
+            say!("error: {error}");
+        }
+        error
+    }
+
+    /// Whether the store was open, and will be again.
+    pub(crate) fn was_open(&self) -> bool {
+        self.metrics.recoveries.get() > 0
     }
 
     pub(crate) fn open(&self, store: Arc<Disk>, took: Duration, pending: usize) {
