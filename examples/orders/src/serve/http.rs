@@ -41,8 +41,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) messages: Sender<Message>,
     pub(crate) token: Option<String>,
-    /// How long a client may take to send a body.
-    pub(crate) body_timeout: Duration,
+    /// How long a client may take to send a body, and how long it waits for the disk.
+    pub(crate) timeout: Duration,
 }
 
 type Lines = Result<Vec<Answer>, books::Full>;
@@ -53,12 +53,14 @@ pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Re
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
+/// Answers one request to a worker of a cluster. `health` has what is wrong with it, and `more` its own lines
+/// of metrics.
 pub(crate) fn of_worker(
     request: &Request<Incoming>,
     token: Option<&str>,
     metrics: &Metrics,
     health: Result<(), String>,
+    more: &str,
 ) -> Answered {
     let health = match health {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -68,7 +70,7 @@ pub(crate) fn of_worker(
         authorise(token, request)?;
         match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
             ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text() + more)),
             ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
             _ => Err(Refusal::NotFound),
         }
@@ -88,8 +90,10 @@ enum Refusal {
     Full,
     /// Nothing of the request was done, for the disk is full.
     NoRoom,
-    /// The store failed; it is not known whether something was done.
+    /// The store failed, or does not answer; it is not known whether something was done.
     Unknown,
+    /// Something waits for so long.
+    Late(Duration),
     Store(StoreError),
 }
 
@@ -113,6 +117,10 @@ impl Refusal {
             Self::Unknown => {
                 (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
             }
+            Self::Late(wait) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("the disk does not answer: a request or a commit waits for {} s", wait.as_secs()),
+            ),
             Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
         let mut response = answer(status, TEXT, format!("{text}\n"));
@@ -176,7 +184,7 @@ async fn route(
         ("stock", Some(item)) => stock(context, item).await,
         ("outcomes", _) => outcomes(context, request.uri().query().unwrap_or_default()).await,
         ("healthz", _) => health(&context.shared),
-        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
+        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics_text())),
         _ => Ok(page()),
     }
 }
@@ -211,9 +219,8 @@ async fn post<T: Line>(
     if context.shared.is_full() {
         return Err(Refusal::NoRoom);
     }
-    let (reply, answers) = oneshot::channel();
-    ask(context, message(lines::parse(&body), reply))?;
-    let answers = answers.await.map_err(|_| Refusal::Unknown)?.map_err(|books::Full| Refusal::Full)?;
+    let answers = ask(context, |reply| message(lines::parse(&body), reply)).await?;
+    let answers = answers.map_err(|books::Full| Refusal::Full)?;
     let mut text = String::with_capacity(64 * answers.len());
     answers.iter().for_each(|answer| answer.write(&mut text));
     Ok(answer(StatusCode::OK, LINES, text))
@@ -225,7 +232,7 @@ async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Re
         return Err(Refusal::TooLarge);
     }
     let body = Limited::new(request.into_body(), MAX_BODY).collect();
-    match shardwheel::timeout(context.body_timeout, body).await {
+    match shardwheel::timeout(context.timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
         Ok(Err(_)) => Err(Refusal::Bad("the body was cut off")),
@@ -233,21 +240,34 @@ async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Re
     }
 }
 
-/// Passes a message to the writer, unless it is busy or the store is not open.
-fn ask(context: &Context, message: Message) -> Result<(), Refusal> {
+/// Passes a message to the writer, unless it is busy or the store is not open, and waits for the answer.
+async fn ask<T>(
+    context: &Context,
+    message: impl FnOnce(oneshot::Sender<T>) -> Message,
+) -> Result<T, Refusal> {
     if context.shared.store().is_none() {
         return Err(Refusal::Full);
     }
-    context.messages.try_send(message).map_err(|_| Refusal::Full)
+    let (reply, answer) = oneshot::channel();
+    context.messages.try_send(message(reply)).map_err(|_| Refusal::Full)?;
+    in_time(context, answer).await
+}
+
+/// Waits for what depends on the disk, but not longer than a client may wait. It is not known then whether
+/// something was done.
+async fn in_time<T, E>(context: &Context, answer: impl Future<Output = Result<T, E>>) -> Result<T, Refusal> {
+    let _waiting = context.shared.wait();
+    match shardwheel::timeout(context.timeout, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) | Err(_) => Err(Refusal::Unknown),
+    }
 }
 
 /// The writer is asked first: what it has decided is in the store when it answers. Then an order goes from
 /// the pending ones to those that have ended, and not back.
 async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
     let order_id = id.parse().map_err(|_| Refusal::NotFound)?;
-    let (reply, pending) = oneshot::channel();
-    ask(context, Message::Order { order_id, reply })?;
-    let mut pending = pending.await.map_err(|_| Refusal::Unknown)?;
+    let mut pending = ask(context, |reply| Message::Order { order_id, reply }).await?;
     if pending.is_none() {
         pending = read(context, move |store| store.open(order_id)).await?;
     }
@@ -261,9 +281,7 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
     let item = decoded(item).filter(|item| lines::is_name(item));
     let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
-    let (reply, stock) = oneshot::channel();
-    ask(context, Message::Stock { item: item.clone(), reply })?;
-    let stock = stock.await.map_err(|_| Refusal::Unknown)?;
+    let stock = ask(context, |reply| Message::Stock { item: item.clone(), reply }).await?;
     Ok(answer(StatusCode::OK, JSON, lines::stock(&item, stock)))
 }
 
@@ -302,8 +320,7 @@ async fn read<R: Send + 'static>(
     look: impl FnOnce(&dyn History) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
     let store = context.shared.store().ok_or(Refusal::Full)?;
-    let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;
-    looked.map_err(Refusal::Store)
+    in_time(context, task::spawn_blocking(move || look(&*store))).await?.map_err(Refusal::Store)
 }
 
 fn health(shared: &Shared) -> Result<Answered, Refusal> {
@@ -311,7 +328,10 @@ fn health(shared: &Shared) -> Result<Answered, Refusal> {
         return Err(Refusal::NoRoom);
     }
     shared.store().ok_or(Refusal::Full)?;
-    Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
+    match shared.late() {
+        None => Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned())),
+        Some(wait) => Err(Refusal::Late(wait)),
+    }
 }
 
 /// The status page asks for nothing but `/metrics`.

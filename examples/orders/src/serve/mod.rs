@@ -59,7 +59,7 @@ pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 pub(crate) mod places;
-mod shared;
+pub(crate) mod shared;
 mod writer;
 
 use std::error::Error;
@@ -131,7 +131,7 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     out.flush()?;
     let shared = Arc::new(Shared::default());
     let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
-    let context = Context { shared, messages: messages.clone(), token, body_timeout: args.limits.timeout };
+    let context = Context { shared, messages: messages.clone(), token, timeout: args.limits.timeout };
     let context = Arc::new(context);
     let handle = move |place, request| http::handle(Arc::clone(&context), place, request);
     runtime.spawn(places::serve(listener, args.limits, handle));
