@@ -45,8 +45,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) messages: Sender<Message>,
     pub(crate) token: Option<String>,
-    /// How long a client may take to send a body.
-    pub(crate) body_timeout: Duration,
+    /// How long a client may take to send a body, and how long it waits for the disk.
+    pub(crate) timeout: Duration,
     pub(crate) copies: Copies,
 }
 
@@ -72,12 +72,14 @@ pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Re
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
+/// Answers one request to a worker of a cluster. `health` has what is wrong with it, and `more` its own lines
+/// of metrics.
 pub(crate) fn of_worker(
     request: &Request<Incoming>,
     token: Option<&str>,
     metrics: &Metrics,
     health: Result<(), String>,
+    more: &str,
 ) -> Answered {
     let health = match health {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -87,7 +89,7 @@ pub(crate) fn of_worker(
         authorise(token, request)?;
         match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
             ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text() + more)),
             ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
             _ => Err(Refusal::NotFound),
         }
@@ -111,8 +113,10 @@ pub(super) enum Refusal {
     Full,
     /// Nothing of the request was done, for the disk is full.
     NoRoom,
-    /// The store failed; it is not known whether something was done.
+    /// The store failed, or does not answer; it is not known whether something was done.
     Unknown,
+    /// Something waits for so long.
+    Late(Duration),
     Store(StoreError),
 }
 
@@ -141,6 +145,10 @@ impl Refusal {
             Self::Unknown => {
                 (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
             }
+            Self::Late(wait) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("the disk does not answer: a request or a commit waits for {} s", wait.as_secs()),
+            ),
             Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
         let mut response = answer(status, TEXT, format!("{text}\n"));
@@ -205,7 +213,7 @@ async fn route(
         ("stock", Some(item)) => stock(context, item).await,
         ("outcomes", _) => outcomes(context, request.uri().query().unwrap_or_default()).await,
         ("healthz", _) => health(&context.shared),
-        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
+        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics_text())),
         _ => Ok(page()),
     }
 }
@@ -237,7 +245,7 @@ async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Re
         return Err(Refusal::TooLarge);
     }
     let body = Limited::new(request.into_body(), MAX_BODY).collect();
-    match shardwheel::timeout(context.body_timeout, body).await {
+    match shardwheel::timeout(context.timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
         Ok(Err(_)) => Err(Refusal::Bad("the body was cut off")),
@@ -255,7 +263,17 @@ async fn ask<T>(
     }
     let (reply, answer) = oneshot::channel();
     context.messages.try_send(message(reply)).map_err(|_| Refusal::Full)?;
-    answer.await.map_err(|_| Refusal::Unknown)
+    in_time(context, answer).await
+}
+
+/// Waits for what depends on the disk, but not longer than a client may wait. It is not known then whether
+/// something was done.
+async fn in_time<T, E>(context: &Context, answer: impl Future<Output = Result<T, E>>) -> Result<T, Refusal> {
+    let _waiting = context.shared.wait();
+    match shardwheel::timeout(context.timeout, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) | Err(_) => Err(Refusal::Unknown),
+    }
 }
 
 /// Asks the writer for what changes nothing. A store that is opened again is waited for.
@@ -350,7 +368,7 @@ async fn read<R: Send + 'static>(
             None => wait_for_store(context, begin).await.ok_or(Refusal::Full)?,
         }
     };
-    let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;
+    let looked = in_time(context, task::spawn_blocking(move || look(&*store))).await?;
     looked.map_err(|error| context.shared.failed(error)).map_err(Refusal::Store)
 }
 
@@ -376,7 +394,10 @@ fn health(shared: &Shared) -> Result<Answered, Refusal> {
         return Err(Refusal::NoRoom);
     }
     shared.store().ok_or(Refusal::Full)?;
-    Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
+    match shared.late() {
+        None => Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned())),
+        Some(wait) => Err(Refusal::Late(wait)),
+    }
 }
 
 /// The status page asks for nothing but `/metrics`.

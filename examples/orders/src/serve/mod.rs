@@ -60,7 +60,7 @@ pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 pub(crate) mod places;
-mod shared;
+pub(crate) mod shared;
 mod writer;
 
 use std::error::Error;
@@ -137,7 +137,7 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         shared,
         messages: messages.clone(),
         token,
-        body_timeout: args.limits.timeout,
+        timeout: args.limits.timeout,
         copies: Copies::new(data),
     };
     let context = Arc::new(context);

@@ -4,6 +4,7 @@
 
 pub(crate) mod lossy;
 pub(crate) mod nats;
+pub(crate) mod shop;
 pub(crate) mod silent;
 
 use std::ffi::OsString;
