@@ -82,7 +82,10 @@ impl Drop for Disk {
     fn drop(&mut self) {
         // The engine may find the damage only now. What is committed is on the disk.
         let opened = self.opened.take();
-        let _ = guard(|| Ok(drop(opened)));
+        let _ = guard(|| {
+            drop(opened);
+            Ok(())
+        });
     }
 }
 
