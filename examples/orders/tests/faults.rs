@@ -70,7 +70,7 @@ fn read_beside<R>(server: &Server, work: impl FnOnce() -> R) -> R {
         let result = work();
         std::thread::sleep(Duration::from_secs(1));
         over.store(true, Ordering::SeqCst);
-        readers.map(|reader| reader.join().expect("every reader is answered"));
+        readers.into_iter().for_each(|reader| reader.join().expect("every reader is answered"));
         result
     })
 }

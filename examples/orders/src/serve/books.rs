@@ -305,7 +305,10 @@ impl Books {
         }
         match store.open(order_id) {
             // It is fresh from now on, for it is either paid in part or ends.
-            Ok(Some(order)) if order.check_at >= now => Ok(self.hold(&order)),
+            Ok(Some(order)) if order.check_at >= now => {
+                self.hold(&order);
+                Ok(())
+            }
             found => found.map(drop),
         }
     }
