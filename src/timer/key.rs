@@ -93,7 +93,8 @@ impl Timer {
         self.reschedule(key, |handle| handle.tick_after(delay))
     }
 
-    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    /// Makes a pending timer fire at `deadline`, by the timer's clock; as
+    /// [`reschedule_after`](Self::reschedule_after).
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
         self.reschedule(key, |handle| handle.tick_for(deadline))
     }
