@@ -127,7 +127,7 @@ fn the_time_keeps_nothing() {
     let before = in_use();
     let scope = || {
         let clock = ManualClock::new();
-        let (seen, _) = clock.scope(|| shardwheel::now());
+        let (seen, _) = clock.scope(shardwheel::now);
         assert_eq!(seen, shardwheel::Clock::now(&clock));
     };
     let (peak, _) = peak_of(shardwheel::now);

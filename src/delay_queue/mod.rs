@@ -227,7 +227,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.move_to(key, |handle| handle.tick_after(delay))
     }
 
-    /// Makes a value expire at `deadline`; as [`reset`](Self::reset).
+    /// Makes a value expire at `deadline`, by the clock of the timer; as [`reset`](Self::reset).
     pub fn reset_at(&self, key: &QueueKey, deadline: Instant) -> bool {
         self.move_to(key, |handle| handle.tick_for(deadline))
     }

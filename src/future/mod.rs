@@ -91,7 +91,7 @@ impl Timer {
         Timeout::new(future.into_future(), self.sleep(duration))
     }
 
-    /// Limits `future` to the time until `deadline`.
+    /// Limits `future` to the time until `deadline`, by the timer's clock.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep_until(deadline))
@@ -140,8 +140,8 @@ impl Timer {
         Interval::new(sleep, first, period)
     }
 
-    /// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed,
-    /// at once.
+    /// Returns a stream of moments `period` apart. The first comes at `start`, by the timer's clock;
+    /// if that has passed, at once.
     ///
     /// # Examples
     ///

@@ -95,7 +95,8 @@ impl Timer {
         reschedule_in(handle, key, handle.tick_after(delay))
     }
 
-    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    /// Makes a pending timer fire at `deadline`, by the timer's clock; as
+    /// [`reschedule_after`](Self::reschedule_after).
     #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
         let handle = self.home_of(key)?;
