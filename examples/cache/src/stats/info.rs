@@ -35,8 +35,9 @@ fn sections(desk: &Desk) -> [(&'static str, String); 10] {
             .map(|figure| sum(&shared.stats, figure));
     let used = dataset + buffers;
     let server = format!(
-        "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\narch_bits:{bits}\nprocess_id:{id}\ntcp_port:{port}\n\
-         uptime_in_seconds:{uptime}\nthreads:{threads}\ntransactions:in_one_piece_per_thread\n"
+        "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\narch_bits:{bits}\nprocess_id:{id}\n\
+         tcp_port:{port}\nuptime_in_seconds:{uptime}\nthreads:{threads}\n\
+         transactions:in_one_piece_per_thread\n"
     );
     let memory = format!(
         "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
