@@ -97,8 +97,9 @@ const PARKS: u32 = 2;
 ///
 /// # Performance
 ///
-/// A step to the next deadline takes some 0.3 ms, in which another thread looks whether there is
-/// work. A program that waits for ever beside a recurring timer never ends.
+/// Before each step to the next deadline, another thread pauses twice for 50 us and looks whether
+/// there is work: some 4 ms a step were seen where nine programs shared each core. A program that
+/// waits for ever beside a recurring timer never ends.
 #[track_caller]
 pub fn virtual_time<F: IntoFuture>(program: impl FnOnce(ManualClock) -> F) -> F::Output {
     let shared = Arc::new(Shared::new());

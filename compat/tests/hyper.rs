@@ -201,6 +201,8 @@ fn in_a_scope_a_header_has_its_time_by_the_clock() {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
             // The server reads the half and waits for the rest.
+            let closed = tokio::time::timeout(Duration::from_millis(100), stream.read_u8()).await;
+            assert!(closed.is_err(), "closed at once");
             while Timer::global().stats().pending == 0 {
                 tokio::task::yield_now().await;
             }
