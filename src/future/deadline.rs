@@ -51,7 +51,8 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # Performance
 ///
 /// No call allocates, except for those that make or refuse a header. A time limit reads one
-/// thread-local for it, when it is made. A scope writes that thread-local twice at each poll.
+/// thread-local for it, when it is made; one that ends at the deadline reads the clock at each poll.
+/// A scope writes that thread-local twice at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline {
     /// The instant, by the clock of the timers for which the deadline is meant.

@@ -74,16 +74,33 @@ impl Inherited {
         }
     }
 
+    /// The deadline by the clock of one timer, in a scope within `outer`: the earlier counts.
+    fn own_within(&self, outer: &Self) -> Option<(Arc<ShardHandle>, Instant)> {
+        match (&self.own, &outer.own) {
+            (Some((shard, at)), Some((other, earlier))) if other.time.has_clock_of(&shard.time) => {
+                Some((Arc::clone(shard), *at.min(earlier)))
+            }
+            // Earlier by as much as by the clock of the global timer.
+            (Some((shard, at)), _) => {
+                let both = self.deadline.zip(outer.deadline);
+                let cut = both.map(|(own, outer)| own.at.saturating_duration_since(outer.at));
+                Some((Arc::clone(shard), at.checked_sub(cut.unwrap_or_default()).unwrap_or(*at)))
+            }
+            // A deadline that is not `by` a timer is compared with the time of each timer's clock.
+            (None, Some((shard, at))) => {
+                Some((Arc::clone(shard), self.deadline.map_or(*at, |deadline| deadline.at.min(*at))))
+            }
+            (None, None) => None,
+        }
+    }
+
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
-        // A deadline that is not `by` a timer is compared with the time of each timer's clock.
-        let ends = |at: Instant| self.deadline.map_or(at, |deadline| at.min(deadline.at));
-        let outer_own = || outer.own.as_ref().map(|(shard, at)| (Arc::clone(shard), ends(*at)));
-        let own = self.own.clone().or_else(outer_own);
+        let own = self.own_within(&outer);
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline, own };
         let _restore = Restore(outer);
         // The drop of what was there may run user code, so it comes after the borrow.
