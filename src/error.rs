@@ -190,10 +190,9 @@ impl ScheduleErrorKind {
 impl fmt::Display for ScheduleErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::ShutDown => f.write_str(
-                "the timer that this was to run on has ended: it was shut down, or its last handle or its \
-                 advancer was dropped; keep that one, or use the global timer",
-            ),
+            Self::ShutDown => {
+                f.write_str("the timer was shut down, or its last handle was dropped; keep one")
+            }
             Self::Full { limit } => {
                 write!(f, "there is no room: {limit} timers are pending, which is the limit; ")?;
                 f.write_str("try again when some have ended, or raise max_pending")
@@ -209,10 +208,7 @@ impl fmt::Display for ScheduleErrorKind {
             }
             Self::ZeroPeriod => f.write_str("the period is 0 ns; it must be at least 1 ns"),
             Self::NoOccurrence => f.write_str("the schedule has no first occurrence; it must have one"),
-            Self::Cancelled => f.write_str(
-                "the timer's group was cancelled, or has ended with its last handle; after a cancel the \
-                 group takes new timers, after its end make another one",
-            ),
+            Self::Cancelled => f.write_str("the group was cancelled, or has ended; make another one"),
             Self::QueueClosed => f.write_str("the queue was closed; make another one for more values"),
         }
     }

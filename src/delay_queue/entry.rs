@@ -91,12 +91,6 @@ impl<T> Outbox<T> {
         due
     }
 
-    /// What was taken before this is counted for the caller. What is taken later sees what the
-    /// caller has written.
-    fn await_lock(&self) {
-        drop(self.taken.lock());
-    }
-
     fn pop(&self, taken: &mut Stack<Entry<T>>) -> Option<Boxed<T>> {
         taken.pop().or_else(|| {
             *taken = self.pushed.take_all().reversed();
@@ -190,7 +184,7 @@ impl<T: Send + 'static> QueueState<T> {
         self.is_closed.store(true, Ordering::Release);
         // Ordering: AcqRel, pairs with that of `count_removal`.
         self.removed.fetch_add(0, Ordering::AcqRel);
-        self.due.await_lock();
+        drop(self.due.taken.lock());
         self.end_if_empty(wake);
     }
 

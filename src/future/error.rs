@@ -109,13 +109,20 @@ impl fmt::Display for TimeoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elapsed => f.write_str(ELAPSED),
-            Self::Sleep(error) => write!(f, "the time limit is not kept: {error}"),
+            Self::Sleep(error) if error.is_shut_down() => f.write_str(
+                "the timer of this time limit has ended, so nothing limits the time; keep a handle of it, \
+                 or use the global timer's `timeout`",
+            ),
+            Self::Sleep(_) => f.write_str("the timer of this time limit refused it, or ended it early"),
         }
     }
 }
 
-/// The message has that of the sleep's error, which is therefore no source.
-impl Error for TimeoutError {}
+impl Error for TimeoutError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let Self::Sleep(error) = self { Some(error) } else { None }
+    }
+}
 
 impl From<TimeoutError> for io::Error {
     /// Of the kind [`TimedOut`](io::ErrorKind::TimedOut) if the time limit has passed. A time limit

@@ -1,6 +1,6 @@
 //! Timers that may fire at any time within a window.
 
-use std::ops::RangeInclusive;
+use std::ops::{RangeInclusive, Sub};
 use std::time::{Duration, Instant};
 
 use super::{Nanos, ShardHandle, Timer, TimerKey, nanos};
@@ -79,7 +79,7 @@ impl ShardHandle {
     ) -> Result<(Nanos, Nanos), ScheduleErrorKind> {
         let (start, end) = window.into_inner();
         if end < start {
-            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start.after(end) });
+            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start - end });
         }
         let [start, end] = sealed::End::times([start, end], self);
         Ok((start, end - start))
@@ -94,30 +94,20 @@ impl WindowEnd for Instant {}
 impl WindowEnd for Duration {}
 
 mod sealed {
-    use super::{Duration, Instant, Nanos, ShardHandle, nanos};
+    use super::{Duration, Instant, Nanos, ShardHandle, Sub, nanos};
 
-    pub trait End: Copy + Ord {
-        /// The time from `other`, which is earlier, to this.
-        fn after(self, other: Self) -> Duration;
+    pub trait End: Copy + Ord + Sub<Output = Duration> {
         /// The ends by the shard's time, all from one reading of its clock.
         fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2];
     }
 
     impl End for Instant {
-        fn after(self, other: Self) -> Duration {
-            self.duration_since(other)
-        }
-
         fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2] {
             ends.map(|at| handle.time.since_start(at))
         }
     }
 
     impl End for Duration {
-        fn after(self, other: Self) -> Duration {
-            self - other
-        }
-
         fn times(ends: [Self; 2], handle: &ShardHandle) -> [Nanos; 2] {
             let now = handle.now_or_later();
             ends.map(|after| now.saturating_add(nanos(after)))

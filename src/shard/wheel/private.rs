@@ -194,17 +194,11 @@ impl PrivateWheels {
     }
 }
 
-/// Ends the process, as a box of that size does.
-#[cold]
-fn no_memory(size: usize) -> ! {
-    handle_alloc_error(Layout::array::<[NodeId; STRIPES]>(size).expect("it was asked for"))
-}
-
 impl PrivateWheel {
     #[cold]
     fn new(size: usize) -> Self {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
-        let buckets = table(size).unwrap_or_else(|| no_memory(size));
+        let buckets = table(size).unwrap_or_else(|| handle_alloc_error(Layout::new::<[NodeId; STRIPES]>()));
         Self { buckets, set: vec![0; size].into(), occupied }
     }
 
