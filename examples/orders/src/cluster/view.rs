@@ -72,8 +72,11 @@ impl View {
     /// The revision of a lease that can be taken: no worker has had it for the length of `leases`
     /// leases, or it lapsed that long ago.
     pub(crate) fn free_for(&self, partition: u32, leases: u32, now: Instant) -> Option<u64> {
-        let free = self.vacant_since(partition) + self.lease * leases <= now;
-        free.then(|| self.entries.get(&names::lease(partition)).map_or(0, |seen| seen.revision))
+        let seen = self.entries.get(&names::lease(partition));
+        let since = seen.map_or(self.began, |seen| seen.at);
+        let held = u32::from(seen.is_some_and(|seen| !seen.holder.is_empty()));
+        let free = now.saturating_duration_since(since) >= self.lease * (held + leases);
+        free.then(|| seen.map_or(0, |seen| seen.revision))
     }
 
     /// Since when no worker has a lease, or when it lapses.
