@@ -71,7 +71,8 @@ pub(super) fn other_version() -> StoreError {
     refused("was made by another program, or by another version of this one, which has no checksums")
 }
 
-fn refused(why: &str) -> StoreError {
+/// Says what to do about a file that is no store.
+pub(super) fn refused(why: &str) -> StoreError {
     StoreError::Io(io::Error::new(
         ErrorKind::InvalidData,
         format!(

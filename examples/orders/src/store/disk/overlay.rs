@@ -36,7 +36,7 @@ impl Overlay {
         let path = if path.is_dir() { Disk::file(path) } else { path.to_owned() };
         let opened = Self::open(&path)?;
         // The engine would make a store of an empty one.
-        if opened.changed().length == 0 { Err(file::other_version()) } else { Ok(opened) }
+        if opened.changed().length == 0 { Err(file::refused("is empty")) } else { Ok(opened) }
     }
 
     /// Opens a file that no other process writes.
