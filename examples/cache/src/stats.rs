@@ -31,7 +31,6 @@ figures! {
     gauge Clients "clients",
     gauge Patterns "pubsub_patterns",
     gauge Moving "moving_clients",
-    gauge SlowSubscribers "slow_subscribers",
     counter Expired "expired_keys",
     counter Hits "keyspace_hits",
     counter Misses "keyspace_misses",
