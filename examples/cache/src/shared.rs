@@ -30,6 +30,10 @@ pub(crate) struct Shared {
     ///
     /// Ordering: Relaxed; only the number matters. It grows before the message is sent.
     pub(crate) events_underway: AtomicUsize,
+    /// Subscribers for which keys that are due wait, of all threads.
+    ///
+    /// Ordering: Relaxed; only the number matters.
+    pub(crate) slow_subscribers: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -47,6 +51,7 @@ impl Shared {
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
             events_underway: AtomicUsize::new(0),
+            slow_subscribers: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

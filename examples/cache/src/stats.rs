@@ -30,7 +30,6 @@ figures! {
     gauge BufferBytes "buffer_bytes",
     gauge Clients "clients",
     gauge Patterns "pubsub_patterns",
-    gauge SlowSubscribers "slow_subscribers",
     counter Expired "expired_keys",
     counter Hits "keyspace_hits",
     counter Misses "keyspace_misses",

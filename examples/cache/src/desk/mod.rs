@@ -54,6 +54,8 @@ pub(crate) struct Desk {
     pub(crate) channels: Channels,
     /// Clients with `behind_since`.
     pub(crate) behind: Vec<SessionId>,
+    /// How many of them are waited for.
+    slow_subscribers: usize,
     /// What clients of other threads have asked for behind a great reply, by the thread and the client.
     deferred: HashMap<(usize, u64), Batch>,
     pub(crate) settings: Arc<Settings>,
@@ -71,7 +73,7 @@ impl Desk {
         let settings = shared.settings.load_full();
         Self {
             number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind, deferred,
-            settings, mailbox, memory_of_others: 0,
+            settings, mailbox, memory_of_others: 0, slow_subscribers: 0,
         }
     }
 
@@ -190,10 +192,15 @@ impl Desk {
             are_read += usize::from(session.behind_since.is_some_and(is_read));
             session.behind_since.is_some()
         });
-        self.stats.set(Figure::SlowSubscribers, are_read);
+        // Ordering: see `Shared`. What all threads read in each round is written only if it changes.
+        let before = std::mem::replace(&mut self.slow_subscribers, are_read);
+        if are_read != before {
+            let more = are_read.wrapping_sub(before);
+            self.shared.slow_subscribers.fetch_add(more, Ordering::Relaxed);
+        }
         self.mailbox.is_clogged
             || self.shared.events_underway.load(Ordering::Relaxed) > pubsub::PORTION
-            || self.shared.stats.iter().any(|stats| stats.get(Figure::SlowSubscribers) > 0)
+            || self.shared.slow_subscribers.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {
