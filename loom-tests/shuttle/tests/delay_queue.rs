@@ -126,30 +126,3 @@ fn a_drain_against_a_consumer() {
         drained < 3
     });
 }
-
-/// A queue is closed while a value is inserted, and another one is removed or expires. Each value that
-/// was accepted comes out once, and both consumers end.
-#[test]
-fn a_close_against_an_insert_and_a_removal() {
-    explore_both("a close against an insert and a removal", || {
-        let timer = timer().shards(1).build().expect("it starts");
-        let queue = Arc::new(DelayQueue::new(&timer));
-        let removed = queue.insert(0, millis(1)).expect("it is open");
-        let consumers = [true, false].map(|blocks| {
-            let queue = Arc::clone(&queue);
-            let next = move || if blocks { queue.blocking_recv() } else { future::block_on(queue.next()) };
-            thread::spawn(move || std::iter::from_fn(next).count())
-        });
-        let own = Arc::clone(&queue);
-        let producer = thread::spawn(move || usize::from(own.insert(1, millis(1)).is_ok()));
-        let own = Arc::clone(&queue);
-        let remover = thread::spawn(move || usize::from(own.remove(&removed).is_some()));
-        queue.close();
-        let accepted = 1 + producer.join().expect("it does not panic");
-        let removed = remover.join().expect("it does not panic");
-        let taken = consumers.map(|consumer| consumer.join().expect("it does not panic"));
-        assert_eq!(taken.into_iter().sum::<usize>() + removed, accepted);
-        assert!(queue.is_empty());
-        accepted == 2
-    });
-}
