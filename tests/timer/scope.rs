@@ -56,7 +56,7 @@ fn deadlines_from_now_go_by_the_clock_of_the_scope() {
     clock.advance(HOUR);
     let _waiting = clock.scope(|| {
         assert_eq!(now(), clock.now());
-        let mut ticks = shardwheel::interval_at(Instant::now(), HOUR / 60);
+        let mut ticks = shardwheel::interval_at(now(), HOUR / 60);
         let mut next = || std::pin::pin!(ticks.tick()).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(std::iter::from_fn(|| next().is_ready().then_some(())).count(), 1);
 
