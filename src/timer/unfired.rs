@@ -22,7 +22,7 @@ use crate::Tick;
 use crate::shard::Stopped;
 use crate::unwind::unpoisoned;
 
-/// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
+/// Yields the callbacks that a [`Timer`] had not called when it was shut down, in no
 /// particular order.
 ///
 /// Dropping it drops the callbacks that are left. A panic in such a drop is counted and reported,
