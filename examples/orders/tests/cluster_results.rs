@@ -87,7 +87,7 @@ fn a_partition_goes_on_after_a_foreign_message_was_deleted_as_the_worker_advises
 #[test]
 fn results_that_a_snapshot_includes_are_decided_again_from_the_one_before() {
     let shop = Shop::new("results-snapshots", "");
-    let worker = shop.started("one", &["--snapshot-every", "3"]);
+    let worker = shop.started("one", &["--snapshot-every", "8"]);
     let mut id = 0;
     for snapshots in 1..=2 {
         until("there is another snapshot", || {
