@@ -137,40 +137,11 @@ fn the_time_keeps_nothing() {
     assert!(kept <= MIB / 16, "20 scopes in which the time was asked for keep {kept} bytes");
 }
 
-/// Timers that have ended leave nothing resident, round after round. An allocator that has seen the
-/// tables of the first ones go would keep those of the others.
-#[cfg(target_os = "linux")]
-fn timers_leave_little() {
-    use support::processes::resident;
-    let round = || {
-        let make = |_| {
-            let timer =
-                Timer::builder().shards(1).clock(ManualClock::new()).build().expect("there is memory");
-            assert!(timer.schedule_after(HOUR, || ()).is_ok());
-            timer
-        };
-        let timers: Vec<_> = (0..100).map(make).collect();
-        let full = resident();
-        drop(timers);
-        (full, resident())
-    };
-    let before = resident();
-    for number in 0..5 {
-        let [full, left] = <[usize; 2]>::from(round()).map(|bytes| bytes.saturating_sub(before) >> 20);
-        println!("round {number}: 100 timers take {full} MiB, and leave {left} MiB");
-        assert!(full >= 20 && left <= 12, "round {number}: 100 timers take {full} MiB, and leave {left} MiB");
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn timers_leave_little() {}
-
 /// All steps in turn, as the counts are those of the process; failures are listed at the end.
 #[test]
 fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
-    let steps: [(&str, fn()); 7] = [
+    let steps: [(&str, fn()); 6] = [
         ("time", the_time_keeps_nothing),
-        ("timers", timers_leave_little),
         ("threads", || ends_without_a_copy(false)),
         ("by hand", || ends_without_a_copy(true)),
         ("sleeps", sleeps_end_without_a_copy),

@@ -11,7 +11,7 @@
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
 #[cfg_attr(any(shardwheel_loom, shardwheel_shuttle), path = "../../../loom-tests/testing/pages.rs")]
-pub(crate) mod pages;
+mod pages;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;

@@ -1,4 +1,4 @@
-//! Zeroed memory for a segment's nodes, and for the tables of a shard.
+//! Zeroed memory for a segment's nodes.
 //!
 //! Where the system has mappings, the memory comes directly from the system, and goes back to it on
 //! drop. An allocator might keep it, and would not zero it lazily. On WebAssembly, which has no
@@ -6,10 +6,8 @@
 //!
 //! Memory can go back in parts, each of a bounded number of pages, where the system can do that.
 
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use crate::fallible::Zeroable;
 use crate::shard::memory::segment::Segment;
 use crate::shard::node::Node;
 
@@ -100,50 +98,6 @@ impl<T> Nodes<T> {
 unsafe impl<T: Send> Send for Nodes<T> {}
 // SAFETY: as above. Only the thread that won a payload moves it out; a payload is never shared.
 unsafe impl<T: Send> Sync for Nodes<T> {}
-
-/// A table of a shard. Not a box: after the end of many shards, an allocator that has learnt their
-/// sizes keeps the memory, and clears all of it for the next ones.
-pub(crate) struct Table<A: ?Sized> {
-    first: NonNull<A>,
-    /// Owned for the drop alone.
-    _pages: Pages,
-}
-
-/// Makes a table of `len` zeroes; `None` if there is no memory.
-pub(crate) fn table<Z: Zeroable>(len: usize) -> Option<Table<[Z]>> {
-    const { assert!(!std::mem::needs_drop::<Z>()) };
-    let (pages, start) = Pages::new(size_of::<Z>().checked_mul(len)?, align_of::<Z>(), false)?;
-    Some(Table { first: NonNull::slice_from_raw_parts(NonNull::new(start.cast())?, len), _pages: pages })
-}
-
-/// As [`table`], of a fixed length.
-pub(crate) fn table_of<Z: Zeroable, const N: usize>() -> Option<Table<[Z; N]>> {
-    let Table { first, _pages } = table::<Z>(N)?;
-    Some(Table { first: first.cast(), _pages })
-}
-
-impl<A: ?Sized> Deref for Table<A> {
-    type Target = A;
-
-    #[inline]
-    fn deref(&self) -> &A {
-        // SAFETY: the pages hold the elements, for which zero is valid, and are borrowed with it.
-        unsafe { self.first.as_ref() }
-    }
-}
-
-impl<A: ?Sized> DerefMut for Table<A> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut A {
-        // SAFETY: as above; the borrow is exclusive.
-        unsafe { self.first.as_mut() }
-    }
-}
-
-// SAFETY: the memory is owned, as a box's is.
-unsafe impl<A: ?Sized + Send> Send for Table<A> {}
-// SAFETY: as above.
-unsafe impl<A: ?Sized + Sync> Sync for Table<A> {}
 
 #[cfg(any(unix, windows))]
 mod imp {

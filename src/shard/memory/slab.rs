@@ -38,7 +38,6 @@ use crate::fallible;
 use crate::hardware;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::free_bits::WORD_NODES;
-use crate::shard::memory::pages::{Table, table_of};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::{NIL, Node, NodeId};
@@ -51,7 +50,7 @@ pub(crate) struct Slab<T> {
     segments: Slots<Segment<T>, { LIMITS.segments }>,
     /// The address of each segment's nodes, now or formerly. For prefetching, which needs an
     /// address and no guarantee.
-    addresses: Table<[AtomicPtr<Node<T>>; LIMITS.segments]>,
+    addresses: Box<[AtomicPtr<Node<T>>; LIMITS.segments]>,
     /// The era of the next segment. No two segments have the same era. So a segment that replaces
     /// one given back hands out generations that were never used there, whichever thread added it.
     next_era: AtomicU32,
@@ -70,7 +69,7 @@ impl<T> Slab<T> {
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
             segments: Slots::new()?,
-            addresses: table_of()?,
+            addresses: fallible::zeroed_array()?,
             next_era: AtomicU32::new(0),
             open: fallible::zeroed_array()?,
             size: PlainU32::new(0),

@@ -16,9 +16,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-use crate::fallible::{Stack, Stacked};
+use crate::fallible::{self, Stack, Stacked};
 use crate::shard::memory::epochs::{Guard, Reclaimer};
-use crate::shard::memory::pages::{Table, table_of};
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
 
 /// Shows that what a slot holds is not taken away during `'g`.
@@ -52,7 +51,7 @@ impl<'g> Keep<'g> {
 /// `N` slots, numbered from 0.
 pub(crate) struct Slots<M, const N: usize> {
     /// Null, or a pointer from `Box::into_raw`, which the slot owns.
-    places: Table<[AtomicPtr<M>; N]>,
+    places: Box<[AtomicPtr<M>; N]>,
     /// One past the highest slot that was ever filled, or is about to be.
     height: AtomicU32,
     /// Taken out of its slot, and out of reach. It is freed with the slots at the latest.
@@ -64,7 +63,7 @@ pub(crate) struct Slots<M, const N: usize> {
 impl<M, const N: usize> Slots<M, N> {
     /// Empty slots; `None` if there is no memory.
     pub(crate) fn new() -> Option<Self> {
-        let (places, free) = (table_of()?, Arc::new(Stack::new()));
+        let (places, free) = (fallible::zeroed_array()?, Arc::new(Stack::new()));
         Some(Self { places, height: AtomicU32::new(0), free, owns: PhantomData })
     }
 

@@ -35,8 +35,7 @@ pub(crate) mod geometry;
 pub(crate) mod private;
 
 use crate::config::LIMITS;
-use crate::fallible::{self, Zeroable};
-use crate::shard::memory::pages::{Table, table};
+use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -82,15 +81,13 @@ impl Head {
 }
 
 /// The list heads of a bucket, in cache lines of their own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(64))]
 struct Bucket([AtomicU64; STRIPES]);
 
-// SAFETY: an array of atomic integers, and 0 is valid.
-unsafe impl Zeroable for Bucket {}
-
+#[derive(Debug)]
 pub(crate) struct Wheel {
-    buckets: Table<[Bucket]>,
+    buckets: Box<[Bucket]>,
     /// One bit per list. Set by producers, cleared by the advancer.
     occupied: Box<[AtomicU64]>,
     /// No bucket of a later number has ever been marked. Raised by producers, never lowered.
@@ -101,10 +98,14 @@ impl Wheel {
     /// Makes an empty wheel whose lists belong to `round`, which may be older than the clock.
     /// `None` if there is no memory.
     pub(crate) fn new(size: usize, round: u32) -> Option<Self> {
-        let (empty, mut buckets) = (Head::new(round, NIL).0, table::<Bucket>(size)?);
-        buckets.iter_mut().for_each(|bucket| bucket.0 = std::array::from_fn(|_| AtomicU64::new(empty)));
+        let empty = Head::new(round, NIL).0;
+        let bucket = || Bucket(std::array::from_fn(|_| AtomicU64::new(empty)));
         let words = size.div_ceil(BUCKETS_PER_WORD);
-        Some(Self { buckets, occupied: fallible::zeroed(words)?, last: AtomicU64::new(0) })
+        Some(Self {
+            buckets: fallible::slice(size, bucket)?,
+            occupied: fallible::zeroed(words)?,
+            last: AtomicU64::new(0),
+        })
     }
 
     fn head(&self, index: usize, stripe: usize) -> &AtomicU64 {

@@ -20,10 +20,8 @@
 //! - A bucket's bit is set exactly if the bucket holds a node, or if the sweep has detached its
 //!   lists.
 
-use std::alloc::{Layout, handle_alloc_error};
+mod buckets;
 
-use crate::fallible::Zeroable;
-use crate::shard::memory::pages::{Table, table};
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
@@ -31,8 +29,7 @@ use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
 
-// SAFETY: an array of integers, and 0 is valid, an empty list.
-unsafe impl Zeroable for [NodeId; STRIPES] {}
+use buckets::Buckets;
 
 /// A private wheel for each level. A wheel is made when it is first needed, and stays.
 pub(crate) struct PrivateWheels {
@@ -45,9 +42,8 @@ pub(crate) struct PrivateWheels {
 
 pub(crate) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
-    /// walk in turn. An empty list is `NIL`, that is 0: the system clears a page of them when it is
-    /// first used, and no step clears a whole wheel.
-    buckets: Table<[[NodeId; STRIPES]]>,
+    /// walk in turn. An empty list is `NIL`.
+    buckets: Buckets,
     /// A bit for each list of a bucket that is not empty.
     set: Box<[u16]>,
     /// The buckets that hold a node.
@@ -100,8 +96,8 @@ impl PrivateWheels {
         }
         let index = geometry.private_index(slot);
         let wheel = self.wheel_or_new(geometry, slot);
-        debug_assert_eq!((wheel.buckets[index], wheel.set[index]), ([NIL; STRIPES], 0));
-        wheel.buckets[index] = lists;
+        debug_assert_eq!((wheel.buckets.get(index), wheel.set[index]), ([NIL; STRIPES], 0));
+        *wheel.buckets.get_mut(index) = lists;
         wheel.set[index] = lists.iter().rev().fold(0, |set, &first| set << 1 | u16::from(first != NIL));
         wheel.occupied.insert(index);
     }
@@ -111,7 +107,7 @@ impl PrivateWheels {
         let Some(wheel) = &mut self.levels[level] else { return [NIL; STRIPES] };
         wheel.set[index] = 0;
         match wheel.occupied.contains(index) {
-            true => std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]),
+            true => std::mem::replace(wheel.buckets.get_mut(index), [NIL; STRIPES]),
             false => [NIL; STRIPES],
         }
     }
@@ -198,8 +194,7 @@ impl PrivateWheel {
     #[cold]
     fn new(size: usize) -> Self {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
-        let buckets = table(size).unwrap_or_else(|| handle_alloc_error(Layout::new::<[NodeId; STRIPES]>()));
-        Self { buckets, set: vec![0; size].into(), occupied }
+        Self { buckets: Buckets::new(size), set: vec![0; size].into(), occupied }
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -210,7 +205,7 @@ impl PrivateWheel {
     #[inline(always)]
     fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
         let stripe = first as usize % STRIPES;
-        let lists = &mut self.buckets[index];
+        let lists = self.buckets.get_mut(index);
         // Ordering: Relaxed, no other thread accesses the link.
         let former = std::mem::replace(&mut lists[stripe], first);
         last.store(former, Ordering::Relaxed);
@@ -227,7 +222,7 @@ impl PrivateWheel {
         }
         self.occupied.remove(index);
         let mut set = std::mem::take(&mut self.set[index]);
-        let lists = &mut self.buckets[index];
+        let lists = self.buckets.get_mut(index);
         while set != 0 {
             let stripe = set.trailing_zeros() as usize;
             take(stripe, std::mem::replace(&mut lists[stripe % STRIPES], NIL));
@@ -254,7 +249,7 @@ impl PrivateWheel {
     /// If the bits of the lists are wrong.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
-        let lists = self.buckets[index];
+        let lists = self.buckets.get(index);
         let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;
         assert!((0..STRIPES).all(|stripe| is_set(stripe) == (lists[stripe] != NIL)));
         (lists, self.occupied.contains(index))
