@@ -94,12 +94,27 @@ impl Inherited {
         }
     }
 
+    /// The deadline in that scope within this one: by another clock it is as far away as by this one.
+    fn deadline_within(&self, inner: Option<&Scope>) -> Option<Deadline> {
+        let (deadline, Some(inner)) = (self.deadline?, inner) else { return self.deadline };
+        let (shard, clock) = (inner.timer.first_shard(), &inner.clock);
+        let own = self.own.as_ref().filter(|(own, _)| own.time.has_clock_of(&shard.time));
+        let is_same = || self.scope.as_ref().is_some_and(|scope| scope.clock.is(clock));
+        let at = match own {
+            Some(&(_, at)) => at,
+            None if is_same() => deadline.at,
+            None => shard.now_instant() + deadline.remaining(),
+        };
+        Some(Deadline { at })
+    }
+
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
-        let deadline = self.deadline.into_iter().chain(outer.deadline).min();
+        let outer_deadline = outer.deadline_within(scope.as_deref());
+        let deadline = self.deadline.into_iter().chain(outer_deadline).min();
         let own = self.own_within(&outer);
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline, own };
         let _restore = Restore(outer);
@@ -198,7 +213,8 @@ impl ManualClock {
     /// The end of the scope shuts its timer down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
     /// system's clock, to the same deadline, unless this clock has passed that. A scope in a scope
-    /// has a timer of its own.
+    /// has a timer of its own. A [`Deadline`] around the scope is as far away by this clock as it is
+    /// by the one outside.
     ///
     /// # Examples
     ///
