@@ -75,6 +75,26 @@ fn a_deadline_by_the_clock_of_an_inner_scope_is_exact_there() {
     }
 }
 
+/// A timer that goes by the clock of the outer scope, or by the system's clock outside of all, still
+/// ends its limits at the deadline itself where a scope of a clock that is ahead lies between.
+#[test]
+fn a_deadline_by_the_clock_outside_is_exact_for_timers_that_go_by_it() {
+    let (outer, inner) = (ManualClock::new(), ahead());
+    let timer = Timer::builder().clock(outer.clone()).build().expect("settings within their limits");
+    let spent = outer.scope(|| {
+        Deadline::after(secs(600)).sync_scope(|| {
+            let limited = || outer.run_until_stalled(timer.timeout(2 * HOUR, pending::<()>()));
+            assert_eq!(inner.scope(limited).0, Some(Err(TimeoutError::Elapsed)));
+            outer.elapsed()
+        })
+    });
+    assert_eq!(spent.0, secs(600));
+    let timer = Timer::new().expect("settings within their limits");
+    let limited = move || futures_lite::future::block_on(timer.timeout(HOUR, pending::<()>()));
+    let ended = in_time(move || Deadline::after(ms(20)).sync_scope(|| inner.scope(limited).0));
+    assert_eq!(ended, Err(TimeoutError::Elapsed));
+}
+
 /// The limits that a group makes in the scope of a deadline end there, and remain members.
 #[test]
 fn a_limit_of_a_group_ends_at_the_deadline_and_with_the_group() {
