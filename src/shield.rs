@@ -8,24 +8,24 @@
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-use crate::timer::ShardHandle;
+use crate::timer::guard::Guard;
 use crate::unwind::DropQuietly;
 
 pub(crate) struct Shield {
     waker: DropQuietly<Waker>,
     /// Counts the panics.
-    handle: Arc<ShardHandle>,
+    guard: Arc<Guard>,
 }
 
 impl Shield {
     /// Returns `waker` in a shield: in the `last` one, if that wakes the same task and is in use.
     ///
     /// A panic in the clone of the waker reaches the caller.
-    pub(crate) fn around(waker: &Waker, handle: &Arc<ShardHandle>, last: &mut Weak<Self>) -> Waker {
+    pub(crate) fn around(waker: &Waker, guard: &Arc<Guard>, last: &mut Weak<Self>) -> Waker {
         if let Some(same) = last.upgrade().filter(|last| last.waker.will_wake(waker)) {
             return Waker::from(same);
         }
-        let shield = Arc::new(Self { waker: DropQuietly::new(waker.clone()), handle: Arc::clone(handle) });
+        let shield = Arc::new(Self { waker: DropQuietly::new(waker.clone()), guard: Arc::clone(guard) });
         *last = Arc::downgrade(&shield);
         Waker::from(shield)
     }
@@ -37,12 +37,12 @@ impl Wake for Shield {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.handle.guard(None, || self.waker.wake_by_ref());
+        self.guard.run(None, || self.waker.wake_by_ref());
     }
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
-        self.handle.guard(None, || self.waker.drop_now());
+        self.guard.run(None, || self.waker.drop_now());
     }
 }

@@ -23,7 +23,7 @@ use crate::fallible::{Stack, Stacked};
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::tick::Tick;
-use crate::timer::{Kind, Nanos, Occasion, Run, ShardHandle, TimerKey, WatchesEnd};
+use crate::timer::{Guard, Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 
 /// A value that has expired.
@@ -189,18 +189,17 @@ impl<T: Send + 'static> QueueState<T> {
 }
 
 impl<T: Send + 'static> WatchesEnd for QueueState<T> {
-    fn end(&self, handle: &ShardHandle) {
-        self.note_end(|waker| _ = handle.guard(None, || waker.wake()));
+    fn end(&self, guard: &Guard) {
+        self.note_end(|waker| _ = guard.run(None, || waker.wake()));
     }
 }
 
 impl<T> Entry<T> {
     /// Notes that the value's timer has fired.
-    fn expire(&mut self, Occasion { key, deadline, handle }: Occasion<'_>) {
-        let at = if deadline == self.armed_for { self.deadline } else { handle.time.start_of(deadline) };
+    fn expire(&mut self, Occasion { key, deadline, time, .. }: Occasion<'_>) {
+        let at = if deadline == self.armed_for { self.deadline } else { time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
-        let due = handle.time.instant(at).unwrap_or_else(|| handle.present_instant());
-        self.expired = Some((key, due));
+        self.expired = Some((key, time.instant_shown(at)));
     }
 
     /// `None` if it has not expired.
@@ -253,9 +252,9 @@ impl<T: Send + 'static> Run for Ticket<T> {
     fn run(&mut self, occasion: Occasion<'_>) {
         if let Some(mut entry) = self.entry.take() {
             entry.value.expire(occasion);
-            let handle = occasion.handle;
-            let wake = |waker: Waker| _ = handle.guard(None, || waker.wake());
-            self.shared.pass_on(entry, wake, |entry| handle.discard(entry));
+            let guard = occasion.guard;
+            let wake = |waker: Waker| _ = guard.run(None, || waker.wake());
+            self.shared.pass_on(entry, wake, |entry| guard.discard(entry));
         }
     }
 }

@@ -237,7 +237,7 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
         self.shared.close();
         let handle = self.timer.first_shard();
         handle.forget_watcher(self.shared.id);
-        self.shared.waiters.take_all().for_each(|waker| handle.discard(waker));
+        self.shared.waiters.take_all().for_each(|waker| handle.guard.discard(waker));
         self.shared.drop_all(handle);
     }
 }

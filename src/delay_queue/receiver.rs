@@ -55,7 +55,7 @@ impl<T: Send + 'static> QueueState<T> {
     pub(super) fn drop_all(&self, handle: &ShardHandle) {
         let mut panics = FirstPanic::default();
         for entry in iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next())) {
-            if panics.takes_next() { panics.catch_drop(entry) } else { handle.discard(entry) }
+            if panics.takes_next() { panics.catch_drop(entry) } else { handle.guard.discard(entry) }
         }
         panics.resume();
     }
@@ -331,7 +331,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     fn poll_recv(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<Expired<T>>> {
-        let discard = |former| self.timer.first_shard().discard(former);
+        let discard = |former| self.timer.first_shard().guard.discard(former);
         let entry = self.shared.poll(consumer, waker, discard);
         entry.map(|entry| self.give_out(entry))
     }
@@ -366,7 +366,7 @@ impl<T: Send + 'static> Waiter<'_, T> {
 impl<T: Send + 'static> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
         let waker = self.queue.shared.waiters.take(self.consumer);
-        self.queue.timer.first_shard().discard(waker);
+        self.queue.timer.first_shard().guard.discard(waker);
     }
 }
 

@@ -10,18 +10,23 @@ use std::time::Duration;
 
 use super::Timer;
 use super::affinity;
+use super::drive::Inner;
 use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHook};
-use super::drivers::Drivers;
+use super::drivers::{Drivers, Notifier, Pool, ShardWaker, limits};
 use super::executor::{Executor, Job};
-use super::placement::Placement;
-use super::run::{CallbackPanic, Hook};
-use super::time::Time;
+use super::guard::{CallbackPanic, Hook};
+use super::placement::{Placement, Shards};
+use super::shard_handle::ShardHandle;
+use super::time::{Time, nanos};
+use super::worker::Worker;
 use crate::clock::{Clock, Driven, FastClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
-use crate::sync::{Ordering, mpsc, now, thread};
+use crate::shard::{Bound, ShardId, shard_within};
+use crate::sync::plain::AtomicU64;
+use crate::sync::{Mutex, Ordering, mpsc, now, thread};
 use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have: each may need a thread.
@@ -39,16 +44,47 @@ pub struct TimerBuilder {
     config: ConfigBuilder,
     shards: Option<usize>,
     drivers: Drivers,
-    pub(super) placement: Placement,
+    placement: Placement,
     pin_to_cores: bool,
     name: Option<String>,
     stack_size: Option<usize>,
     on_thread_start: Option<ThreadHook>,
     on_thread_stop: Option<ThreadHook>,
-    pub(super) executor: Option<DropQuietly<Arc<dyn Executor>>>,
+    executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
-    pub(super) slack: Duration,
-    pub(super) on_panic: Option<Hook>,
+    slack: Duration,
+    on_panic: Option<Hook>,
+}
+
+impl Timer {
+    /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
+    ///
+    /// The timer ends when its last handle is dropped, and what is pending is dropped with it: keep
+    /// a handle, or use the [`global`](Self::global) timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// timer.schedule_after(Duration::from_millis(5), || println!("five milliseconds later"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`], if the system gives no memory or starts no thread.
+    pub fn new() -> Result<Self, BuildError> {
+        Self::builder().build()
+    }
+
+    /// Returns a builder with the defaults: a tick of 1 ms, one shard for each available core,
+    /// threads that are not pinned, no bound on pending timers, the system's monotonic clock.
+    pub fn builder() -> TimerBuilder {
+        TimerBuilder::default()
+    }
 }
 
 impl TimerBuilder {
@@ -275,7 +311,7 @@ impl TimerBuilder {
         let time = Time::start(self.clock.clone(), config.tick());
         if let Some(clock) = manual {
             hardware::has_membarrier();
-            let timer = Timer::made_by(&self, &config, time, (1, shards), 0)?;
+            let timer = self.assemble(&config, time, (1, shards), 0)?;
             let (pool, _) = timer.inner.locate(0);
             let driven: Arc<dyn Driven> = pool.clone();
             clock.drive(Arc::downgrade(&driven));
@@ -284,7 +320,7 @@ impl TimerBuilder {
         prepare_process_aside();
         let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
         let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
-        let timer = Timer::made_by(&self, &config, time, (pools, each), each)?;
+        let timer = self.assemble(&config, time, (pools, each), each)?;
         self.start(&timer, &cores)?;
         Ok(timer)
     }
@@ -332,7 +368,7 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
         prepare_process();
-        let timer = Timer::made_by(&self, &config, time, (1, shards), 1)?;
+        let timer = self.assemble(&config, time, (1, shards), 1)?;
         let driver = Driver::new(&timer.inner);
         Ok((timer, driver))
     }
@@ -349,6 +385,40 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
+    /// shards and drivers each.
+    fn assemble(
+        &self,
+        config: &Config,
+        mut time: Time,
+        (pools, each): (usize, usize),
+        drivers: usize,
+    ) -> Result<Timer, BuildError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Ordering: Relaxed, the number alone matters. No other timer has it, and it is never 0.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let first = ShardId::block(pools * each);
+        time.slack = nanos(self.slack);
+        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
+        let mut worker = |shard: usize, waker| {
+            let no_memory = BuildError::OutOfMemory { shard };
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.on_panic.clone(), waker));
+            handles.push(Arc::clone(&handle));
+            Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
+        };
+        let pool = |pool| {
+            let notifier = Notifier::new(each, drivers, limits(time.tick()));
+            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
+            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
+            Ok(Pool::new(notifier, workers))
+        };
+        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
+        let shards = Shards::new(id, handles.into(), self.placement);
+        let inner = Inner { shards, first, pools, threads: Mutex::default() };
+        Ok(Timer { inner: Arc::new(inner), members: None })
+    }
+
     /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
     /// the timer ends those that did.
     fn start(&self, timer: &Timer, cores: &[usize]) -> Result<(), BuildError> {
@@ -356,7 +426,7 @@ impl TimerBuilder {
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
         let start = if time.is_users() { now() } else { time.start };
         let (ready, started) = mpsc::channel::<()>();
-        for (shard, home) in inner.handles.iter().enumerate() {
+        for (shard, home) in inner.shards.handles.iter().enumerate() {
             let (pool, number) = inner.locate(shard);
             let (pool, home) = (Arc::clone(pool), Arc::clone(home));
             let (on_start, on_stop) = (self.on_thread_start.clone(), self.on_thread_stop.clone());

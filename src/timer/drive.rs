@@ -20,22 +20,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::drivers::{Notifier, Pool, ShardWaker, limits};
+use super::drivers::Pool;
 use super::inline::Kind;
-use super::placement::{self, Placement, Turns};
-use super::shard_handle::{Ended, ShardHandle};
+use super::placement::{self, Shards};
+use super::shard_handle::Ended;
 use super::task::Task;
-use super::time::{NEVER, Nanos, Time, nanos};
+use super::time::{NEVER, Nanos};
 use super::unfired::Unfired;
 use super::worker::Worker;
-use super::{Timer, TimerBuilder};
 use crate::clock::{Driven, is_user_code, unpoisoned};
-use crate::config::Config;
-use crate::error::BuildError;
-use crate::shard::{Advancer, Bound, ShardId, shard_within};
-use crate::sync::plain::AtomicU64;
+use crate::shard::{Advancer, ShardId};
+use crate::sync::Mutex;
 use crate::sync::thread::JoinHandle;
-use crate::sync::{Mutex, Ordering};
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
@@ -43,54 +39,13 @@ use crate::tick::Tick;
 const GRACE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Inner {
-    /// Distinguishes the timer from others in thread locals.
-    pub(super) id: u64,
+    pub(super) shards: Shards,
     /// The number of the first shard. The other shards have the numbers after it.
     pub(super) first: ShardId,
-    pub(super) handles: Arc<[Arc<ShardHandle>]>,
-    pub(super) placement: Placement,
-    pub(super) turns: Turns,
     /// Where the workers lie: one pool, or one for each shard.
     pub(super) pools: Box<[Arc<Pool<Box<Worker>>>]>,
     /// In the order of the shards; a shutdown takes them.
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Timer {
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards and drivers each.
-    pub(super) fn made_by(
-        builder: &TimerBuilder,
-        config: &Config,
-        mut time: Time,
-        (pools, each): (usize, usize),
-        drivers: usize,
-    ) -> Result<Self, BuildError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Ordering: Relaxed, the number alone matters. No other timer has it, and it is never 0.
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let first = ShardId::block(pools * each);
-        time.slack = nanos(builder.slack);
-        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
-        let mut worker = |shard: usize, waker| {
-            let no_memory = BuildError::OutOfMemory { shard };
-            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), builder.on_panic.clone(), waker));
-            handles.push(Arc::clone(&handle));
-            Ok(Box::new(Worker::new((id, shard), advancer, handle, builder.executor.as_deref().cloned())))
-        };
-        let pool = |pool| {
-            let notifier = Notifier::new(each, drivers, limits(time.tick()));
-            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
-            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
-            Ok(Pool::new(notifier, workers))
-        };
-        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
-        let (handles, placement) = (handles.into(), builder.placement);
-        let (turns, threads) = (Turns::default(), Mutex::default());
-        let inner = Inner { id, first, handles, placement, turns, pools, threads };
-        Ok(Self { inner: Arc::new(inner), members: None })
-    }
 }
 
 impl Inner {
@@ -106,21 +61,21 @@ impl Inner {
     /// Shuts the timer down, and returns the tasks whose kinds `keeps` accepts.
     pub(super) fn end(&self, keeps: fn(Kind) -> bool) -> Unfired {
         // The first shard is marked first, so of two shutdowns one goes on.
-        if !self.handles.iter().all(|handle| handle.advancer_slot.stop()) {
+        if !self.shards.handles.iter().all(|handle| handle.advancer_slot.stop()) {
             return Unfired::default();
         }
-        for (shard, handle) in self.handles.iter().enumerate() {
+        for (shard, handle) in self.shards.handles.iter().enumerate() {
             if let Some(advancer) = self.retrieve(shard) {
                 *handle.ended() = Ended::Retrieved(advancer);
             }
         }
         self.end_threads();
-        Unfired::of(Arc::clone(&self.handles), keeps)
+        Unfired::of(Arc::clone(&self.shards.handles), keeps)
     }
 
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
     fn retrieve(&self, shard: usize) -> Option<Box<Advancer<Task>>> {
-        let slot = &self.handles[shard].advancer_slot;
+        let slot = &self.shards.handles[shard].advancer_slot;
         let (pool, shard) = self.locate(shard);
         slot.shutdown.set_thread();
         loop {

@@ -74,7 +74,7 @@ pub struct Driver {
 
 impl Driver {
     pub(super) fn new(timer: &Arc<Inner>) -> Self {
-        let handle = Arc::clone(&timer.handles[0]);
+        let handle = Arc::clone(&timer.shards.handles[0]);
         let (pool, _) = timer.locate(0);
         let (pool, timer) = (Arc::clone(pool), Arc::downgrade(timer));
         Self { pool, timer, waker: None, shield: Weak::new(), handle }
@@ -139,7 +139,7 @@ impl Driver {
     /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). A panic in its clone reaches the
     /// caller, and the former waker stays.
     pub fn register_waker(&mut self, waker: &Waker) {
-        let waker = Shield::around(waker, &self.handle, &mut self.shield);
+        let waker = Shield::around(waker, &self.handle.guard, &mut self.shield);
         self.parker().register(&waker);
         self.waker = Some(waker);
     }

@@ -37,11 +37,11 @@ impl DriverThread {
         if let Some(core) = core.filter(|&core| affinity::pin(core)) {
             let _ = self.home.core.set(core);
         }
-        self.on_start.iter().for_each(|hook| _ = self.home.guard(None, &***hook));
+        self.on_start.iter().for_each(|hook| _ = self.home.guard.run(None, &***hook));
         begun();
         self.visit_all();
         while self.pool.take_to_end().map(drop).is_some() {}
-        self.on_stop.iter().for_each(|hook| _ = self.home.guard(None, &***hook));
+        self.on_stop.iter().for_each(|hook| _ = self.home.guard.run(None, &***hook));
         // Their drops are user code as well.
         drop((self.on_start.take(), self.on_stop.take()));
         self.pool.note_ended(self.number);

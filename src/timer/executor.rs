@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::run::{Done, Work};
 use super::shard_handle::ShardHandle;
+use super::task::{Done, Work};
 use crate::clock::UserCode;
 
 /// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.

@@ -19,23 +19,11 @@
 //! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
 //! No user code and no step of a shard runs under the lock.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Timer;
-use super::inline::{Inline, Kind, Occasion, Run};
-use super::key::TimerKey;
-use super::shard_handle::ShardHandle;
-use super::task::Task;
-use super::time::{Nanos, Time};
-use crate::clock::unpoisoned;
-use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::shard::{Key, Stopped, Tag};
-use crate::sync::{Mutex, MutexGuard};
-use crate::tick::Tick;
+use super::member::{Members, Membership};
 
 /// Timers, sleeps and recurring callbacks that end together: when [`cancel_all`](Self::cancel_all)
 /// is called, or when the last handle of the group is dropped. Made by [`Timer::group`].
@@ -184,7 +172,7 @@ impl Group {
     /// O(1). It takes the group's lock.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.owner.members.lock().keys.len()
+        self.owner.members.len()
     }
 
     /// Returns whether the group has no members; as [`len`](Self::len).
@@ -213,135 +201,13 @@ struct Owner {
 
 impl Owner {
     fn cancel_all(&self) -> usize {
-        let keys = std::mem::take(&mut self.members.lock().keys);
-        self.timer.cancel_batch(keys.into_values().flatten())
+        self.timer.cancel_batch(self.members.take_all())
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.members.lock().has_ended = true;
-        self.timer.first_shard().guard(None, || self.cancel_all());
-    }
-}
-
-/// What a group and its members share.
-#[derive(Default)]
-pub(crate) struct Members(Mutex<Set>);
-
-#[derive(Default)]
-struct Set {
-    /// The members' keys by their numbers; `None` for a member that has no timer yet. The numbers
-    /// are the group's own, so the hasher need not be random, and the order is the same in each
-    /// run.
-    keys: HashMap<u64, Option<TimerKey>, BuildHasherDefault<DefaultHasher>>,
-    /// The last member's number.
-    last: u64,
-    /// Whether the group's last handle has been dropped.
-    has_ended: bool,
-}
-
-/// How many members there are, not each one's key.
-impl fmt::Debug for Members {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Members({})", self.lock().keys.len())
-    }
-}
-
-impl Members {
-    fn lock(&self) -> MutexGuard<'_, Set> {
-        unpoisoned(self.0.lock())
-    }
-
-    /// Makes a member. In a group that has ended, it is cancelled at once.
-    pub(crate) fn join(self: &Arc<Self>) -> Membership {
-        let mut set = self.lock();
-        set.last += 1;
-        let number = set.last;
-        if !set.has_ended {
-            set.keys.insert(number, None);
-        }
-        Membership { members: Arc::clone(self), number }
-    }
-
-    /// Notes the key that a member's timer has from now on. If the group was cancelled before that,
-    /// cancels the timer and returns its task, unless that has ended or is out, being run.
-    pub(crate) fn fill(&self, number: u64, handle: &ShardHandle, key: TimerKey) -> Option<Task> {
-        if let Some(place) = self.lock().keys.get_mut(&number) {
-            *place = Some(key);
-            return None;
-        }
-        if let Stopped::Pending(task) = handle.scheduler.stop(key.key()) { Some(task) } else { None }
-    }
-
-    /// Schedules a task as a member. If it is refused, or the group is cancelled meanwhile, the
-    /// error returns it.
-    pub(super) fn schedule(
-        self: &Arc<Self>,
-        handle: &ShardHandle,
-        tag: Tag,
-        tick: Tick,
-        task: Task,
-    ) -> Result<Key, ScheduleError<Task>> {
-        let (recurs, membership) = (task.recurs(), self.join());
-        let (number, task) = (membership.number, Box::new(task));
-        let scheduled = handle
-            .scheduler
-            .schedule_by(tag, tick, || Task::Callback(Inline::hold(Member { membership, task })));
-        let filled = scheduled.and_then(|key| match self.fill(number, handle, TimerKey::new(key, recurs)) {
-            Some(member) => Err(ScheduleError::new(ScheduleErrorKind::Cancelled, member)),
-            None => Ok(key),
-        });
-        filled.map_err(|refused| refused.map(|member| *member.into_content::<Member>().task))
-    }
-}
-
-/// A membership. The drop ends it.
-pub(crate) struct Membership {
-    pub(crate) members: Arc<Members>,
-    pub(crate) number: u64,
-}
-
-impl Membership {
-    /// Whether the member was cancelled with its group.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        !self.members.lock().keys.contains_key(&self.number)
-    }
-}
-
-impl Drop for Membership {
-    /// The set shrinks when it has room for eight times its members, to twice: many have left by
-    /// then, so the cost for each of them is O(1).
-    fn drop(&mut self) {
-        let keys = &mut self.members.lock().keys;
-        keys.remove(&self.number);
-        if keys.len() < keys.capacity() / 8 {
-            keys.shrink_to(2 * keys.len());
-        }
-    }
-}
-
-/// The task of a member in the group's own. The membership is dropped first: the task's drop is
-/// user code.
-pub(super) struct Member {
-    pub(super) membership: Membership,
-    task: Box<Task>,
-}
-
-impl Run for Member {
-    fn kind(&self) -> Kind {
-        self.task.kind()
-    }
-
-    fn run(&mut self, occasion: Occasion<'_>) {
-        self.task.run(occasion);
-    }
-
-    fn next(&mut self, due: Tick, time: &Time, now: std::time::Instant) -> Option<Nanos> {
-        self.task.callback_mut()?.next(due, time, now)
-    }
-
-    fn drop_schedule(&mut self) {
-        self.task.callback_mut().into_iter().for_each(Run::drop_schedule);
+        self.members.end();
+        self.timer.first_shard().guard.run(None, || self.cancel_all());
     }
 }

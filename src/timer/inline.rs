@@ -10,8 +10,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
+use super::guard::Guard;
 use super::key::TimerKey;
-use super::shard_handle::ShardHandle;
 use super::time::{Nanos, Time};
 use crate::tick::Tick;
 
@@ -37,11 +37,21 @@ impl Kind {
 
 /// The circumstances in which a task runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Occasion<'h> {
+pub(crate) struct Occasion<'s> {
     pub(crate) key: TimerKey,
     /// The tick at which the task was due.
     pub(crate) deadline: Tick,
-    pub(crate) handle: &'h ShardHandle,
+    pub(crate) time: &'s Time,
+    pub(crate) guard: &'s Guard,
+    /// The tick that the shard's clock has reached.
+    pub(crate) reached: Tick,
+}
+
+impl Occasion<'_> {
+    /// The time now, at least the shard's own; that alone if the user's clock panics.
+    pub(super) fn now(&self) -> Instant {
+        self.time.present_instant(self.guard, || self.reached)
+    }
 }
 
 /// What a callback does. `run`, `next` and the drop are user code.
@@ -128,19 +138,9 @@ fn view<R: Run>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::drivers::{Notifier, ShardWaker, limits};
-    use super::super::key::TimerKey;
-    use super::super::shard_handle::ShardHandle;
     use super::super::task::Task;
     use super::*;
     use crate::{Config, shard};
-
-    fn handle() -> ShardHandle {
-        let (scheduler, _advancer) = shard(&Config::default());
-        let time = Time::start(None, std::time::Duration::from_millis(1));
-        let notifier = Notifier::new(1, 0, limits(time.tick()));
-        ShardHandle::new(scheduler, time, None, ShardWaker::waker(&notifier, 0))
-    }
 
     fn key() -> TimerKey {
         let (scheduler, _advancer) = shard(&Config::default());
@@ -175,7 +175,9 @@ mod tests {
             };
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {
-                task.run(Occasion { key: key(), deadline: 0, handle: &handle() });
+                let time = Time::start(None, std::time::Duration::from_millis(1));
+                let guard = &Guard::new(None);
+                task.run(Occasion { key: key(), deadline: 0, time: &time, guard, reached: 0 });
                 assert_eq!(Arc::strong_count(&held), 1);
             }
             let moved = Box::new(task);

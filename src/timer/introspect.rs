@@ -98,7 +98,7 @@ impl Timer {
         let (time, now) = (&self.first_shard().time, self.first_shard().present());
         let (at, late, mut found) = (time.instant_shown(now), Duration::ZERO, BTreeMap::new());
         let none = |place| PendingPlace { place, count: 0, overdue: 0, earliest: None, oldest: at, late };
-        for handle in &self.inner.handles[..] {
+        for handle in &self.inner.shards.handles[..] {
             handle.scheduler.each_pending(|(tick, [tag])| {
                 let (number, due) = (tag as usize % NUMBERS, time.start_of(tick));
                 let place = found.entry(number).or_insert_with(|| none(PLACES[number].get().copied()));

@@ -38,6 +38,8 @@
 mod advancer_slot;
 mod affinity;
 mod builder;
+mod by_key;
+mod counts;
 mod drive;
 mod driven;
 mod driver_thread;
@@ -45,10 +47,12 @@ pub(crate) mod drivers;
 mod executor;
 mod global;
 mod group;
+pub(crate) mod guard;
 pub(crate) mod inline;
 #[cfg(feature = "introspect")]
 pub(crate) mod introspect;
 mod key;
+mod member;
 mod pace;
 mod place;
 mod placement;
@@ -70,32 +74,34 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
+pub use by_key::CancelGuard;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
 pub use group::Group;
-pub use key::{CancelGuard, TimerKey};
+pub use guard::CallbackPanic;
+pub use key::TimerKey;
 pub use placement::Placement;
 pub use recurring::Occurrence;
-pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 pub use scope::{Scoped, Waiting};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use wall::WallSchedule;
 
-pub(crate) use group::Membership;
+pub(crate) use guard::Guard;
 pub(crate) use inline::{Kind, Occasion, Run};
+pub(crate) use member::Membership;
 pub(crate) use scope::Inherited;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
 
-use crate::error::{BuildError, ScheduleError};
+use crate::error::ScheduleError;
 use crate::tick::Tick;
 use drive::Inner;
-use group::Members;
 use inline::fits;
+use member::Members;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
@@ -136,35 +142,6 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
-    ///
-    /// The timer ends when its last handle is dropped, and what is pending is dropped with it: keep
-    /// a handle, or use the [`global`](Self::global) timer.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use shardwheel::Timer;
-    ///
-    /// let timer = Timer::new()?;
-    /// timer.schedule_after(Duration::from_millis(5), || println!("five milliseconds later"))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`], if the system gives no memory or starts no thread.
-    pub fn new() -> Result<Self, BuildError> {
-        Self::builder().build()
-    }
-
-    /// Returns a builder with the defaults: a tick of 1 ms, one shard for each available core,
-    /// threads that are not pinned, no bound on pending timers, the system's monotonic clock.
-    pub fn builder() -> TimerBuilder {
-        TimerBuilder::default()
-    }
-
     /// Calls `callback` once, when `delay` has passed from now.
     ///
     /// The callback never runs early. It runs at most one tick late, plus the timer's
@@ -215,13 +192,13 @@ impl Timer {
     /// shard on which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.inner.present_shard().now_instant()
+        self.inner.shards.present_shard().now_instant()
     }
 
     /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.handles.len()
+        self.inner.shards.handles.len()
     }
 
     /// Returns what the timer has done and what it holds.
@@ -231,7 +208,7 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.inner.handles)
+        Stats::of(&self.inner.shards.handles)
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
@@ -277,13 +254,13 @@ impl Timer {
 
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
-        &self.inner.handles[0]
+        &self.inner.shards.handles[0]
     }
 
     /// The shard that the calling thread schedules on.
     #[inline(always)]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        self.inner.next_shard()
+        self.inner.shards.next_shard()
     }
 
     /// Schedules a callback that runs once, at the tick that `tick` chooses by the clock.

@@ -18,7 +18,6 @@ use std::sync::{Arc, Weak};
 use crossbeam_utils::CachePadded;
 
 use super::affinity;
-use super::drive::Inner;
 use super::shard_handle::ShardHandle;
 use crate::sync::plain::AtomicU32;
 use crate::sync::{Ordering, thread_local};
@@ -51,12 +50,15 @@ pub enum Placement {
 /// for another one.
 const USES: u32 = 64;
 
-/// The turns of the threads that have no place in their cache. Written by these threads.
-#[derive(Default)]
-pub(super) struct Turns {
-    /// How often a thread has asked for a shard.
+/// The shards of a timer, and how a thread gets one of them.
+pub(crate) struct Shards {
+    /// Distinguishes the timer from others in thread locals.
+    pub(super) id: u64,
+    pub(super) handles: Arc<[Arc<ShardHandle>]>,
+    placement: Placement,
+    /// How often a thread without a place has asked for a shard. Written by these threads.
     asked: CachePadded<AtomicU32>,
-    /// The shard that the last look found least loaded.
+    /// The shard that the last look found least loaded. Written by these threads.
     least_loaded: AtomicU32,
 }
 
@@ -94,7 +96,12 @@ thread_local! {
     static TAKEN: RefCell<BTreeMap<u64, Taken>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-impl Inner {
+impl Shards {
+    pub(super) fn new(id: u64, handles: Arc<[Arc<ShardHandle>]>, placement: Placement) -> Self {
+        let (asked, least_loaded) = (CachePadded::default(), AtomicU32::default());
+        Self { id, handles, placement, asked, least_loaded }
+    }
+
     /// The shard that the calling thread schedules its next timer on.
     #[inline]
     pub(super) fn next_shard(&self) -> &Arc<ShardHandle> {
@@ -129,7 +136,7 @@ impl Inner {
 
     fn turn(&self) -> usize {
         // Ordering: Relaxed, the number alone matters.
-        self.turns.asked.fetch_add(1, Ordering::Relaxed) as usize
+        self.asked.fetch_add(1, Ordering::Relaxed) as usize
     }
 
     #[cold]
@@ -182,10 +189,10 @@ impl Inner {
             let pending = |&shard: &usize| self.handles[shard].scheduler.len();
             let shard = (0..self.handles.len()).min_by_key(pending).unwrap_or(0);
             // Ordering: Relaxed, a hint.
-            self.turns.least_loaded.store(shard as u32, Ordering::Relaxed);
+            self.least_loaded.store(shard as u32, Ordering::Relaxed);
         }
         // Ordering: Relaxed, a hint.
-        Place { shard: self.turns.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
+        Place { shard: self.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
     }
 }
 
@@ -227,7 +234,7 @@ mod tests {
         (0..3).for_each(|_| drop(thread::scope(|scope| scope.spawn(|| shard_used(&timer)).join())));
         // Ordering: Relaxed, the joins order the threads.
         let users = |handle: &Arc<ShardHandle>| handle.users.load(Ordering::Relaxed);
-        assert_eq!(timer.inner.handles.iter().map(users).collect::<Vec<_>>(), [0; 4]);
+        assert_eq!(timer.inner.shards.handles.iter().map(users).collect::<Vec<_>>(), [0; 4]);
         let (used, barrier) = (std::sync::Mutex::new(vec![0; 4]), std::sync::Barrier::new(8));
         let use_it = || {
             let mut used = used.lock().expect("no thread panics");
@@ -263,8 +270,8 @@ mod tests {
         for placement in [Placement::OwnShard, Placement::RoundRobin, Placement::LeastLoaded] {
             let timer = timer(4, placement);
             for _ in 0..4 {
-                let used = &timer.inner.handles[shard_used(&timer)];
-                assert!(Arc::ptr_eq(timer.inner.present_shard(), used), "{placement:?}");
+                let used = &timer.inner.shards.handles[shard_used(&timer)];
+                assert!(Arc::ptr_eq(timer.inner.shards.present_shard(), used), "{placement:?}");
             }
         }
     }
@@ -289,7 +296,7 @@ mod tests {
         for shard in 0..3 {
             let inner = timer.clone();
             let schedule = || timer.schedule_at(timer.now(), move || _ = shard_used(&inner));
-            visit((timer.inner.id, shard), schedule).expect("the timer is open");
+            visit((timer.inner.shards.id, shard), schedule).expect("the timer is open");
         }
         clock.advance(std::time::Duration::from_millis(1));
         let scheduled = (0..3).map(|shard| 2 + u64::from(shard == own)).collect::<Vec<_>>();

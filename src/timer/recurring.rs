@@ -125,7 +125,7 @@ impl Timer {
         F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static,
     {
         self.schedule_recurring(schedule, callback, |callback, occasion, due| {
-            let late = occasion.handle.present_instant().saturating_duration_since(due);
+            let late = occasion.now().saturating_duration_since(due);
             callback(Occurrence { key: occasion.key, due, late })
         })
     }
@@ -148,9 +148,10 @@ impl Timer {
             let first = schedule.next(handle.now_instant())?;
             Some((first, handle.tick_for(first)))
         };
-        let (callback, (schedule, first)) = handle.with(callback, |_| handle.with(schedule, first));
+        let (callback, (schedule, first)) =
+            handle.guard.run_beside(callback, |_| handle.guard.run_beside(schedule, first));
         let Some((first, tick)) = first else {
-            handle.discard(schedule);
+            handle.guard.discard(schedule);
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let (schedule, has_ended) = (DropQuietly::new(schedule), false);
@@ -158,7 +159,7 @@ impl Timer {
         let key = handle.schedule(self.members.as_ref(), tick, Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
                 let Recurring { schedule, callback, .. } = *recurring;
-                handle.discard(schedule.into_inner());
+                handle.guard.discard(schedule.into_inner());
                 callback
             })
         })?;
@@ -215,7 +216,7 @@ impl<S: Schedule, F: Send + 'static> Run for Box<Recurring<S, F>> {
         let is_due = self.schedule.is_due();
         self.has_ended = false;
         if is_due {
-            let due = self.due(occasion.deadline, &occasion.handle.time).unwrap_or(self.previous);
+            let due = self.due(occasion.deadline, occasion.time).unwrap_or(self.previous);
             self.has_ended = (self.call)(&mut self.callback, occasion, due).is_break();
         }
     }

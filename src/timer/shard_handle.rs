@@ -9,15 +9,18 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
-use super::run::{Done, Hook};
-use super::stats::Counts;
-use super::task::Task;
+use super::counts::Counts;
+use super::guard::{Guard, Hook};
+use super::inline::{Inline, Run};
+use super::member::Members;
+use super::task::{Done, Task};
 use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
+use crate::error::ScheduleError;
 use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
-use crate::{Advancer, Scheduler, Tick};
+use crate::{Advancer, Key, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
 /// shards share no counter, except for the bound on pending timers.
@@ -25,8 +28,8 @@ pub struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
-    /// The user's, for panics.
-    pub(super) hook: Option<Hook>,
+    /// Catches the panics of user code.
+    pub(crate) guard: Arc<Guard>,
     /// Recurring tasks that an executor has run, on their way back to the worker; `None` once that
     /// has ended. Written under the lock, by jobs and by the worker.
     pub(super) returned: Mutex<Option<VecDeque<Done>>>,
@@ -55,7 +58,7 @@ impl RefUnwindSafe for ShardHandle {}
 /// timer of the shard is pending.
 pub(crate) trait WatchesEnd: Send + Sync {
     /// Runs user code under the shard's guard.
-    fn end(&self, handle: &ShardHandle);
+    fn end(&self, guard: &Guard);
 }
 
 /// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
@@ -76,7 +79,7 @@ impl ShardHandle {
             scheduler,
             time,
             counts: Counts::new(),
-            hook,
+            guard: Guard::new(hook),
             returned: Mutex::new(Some(VecDeque::new())),
             core: OnceLock::new(),
             users: Arc::default(),
@@ -87,10 +90,28 @@ impl ShardHandle {
         }
     }
 
-    /// Reads the user's clock by `code`, beside a value of the user's: see [`with`](Self::with).
+    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
+    /// if there is a group. If it is refused, the error returns it.
+    #[inline]
+    #[cfg_attr(feature = "introspect", track_caller)]
+    pub(crate) fn schedule<R: Run>(
+        &self,
+        group: Option<&Arc<Members>>,
+        tick: Tick,
+        content: R,
+    ) -> Result<Key, ScheduleError<R>> {
+        let make = || Task::Callback(Inline::hold(content));
+        let scheduled = match group {
+            None => self.scheduler.schedule_by(self.here(), tick, make),
+            Some(members) => members.schedule(&self.scheduler, self.here(), tick, make()),
+        };
+        scheduled.map_err(|refused| refused.map(Task::into_content))
+    }
+
+    /// Reads the user's clock by `code`, beside a value of the user's: see [`run_beside`](Guard::run_beside).
     #[inline]
     pub(crate) fn beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
-        if self.time.is_users() { self.with(kept, |_| code()) } else { (kept, code()) }
+        if self.time.is_users() { self.guard.run_beside(kept, |_| code()) } else { (kept, code()) }
     }
 
     // ---- time --------------------------------------------------------------------------------
@@ -104,8 +125,7 @@ impl ShardHandle {
 
     /// The time now, for deadlines; at least the shard's own time.
     pub(crate) fn now(&self) -> Nanos {
-        let now = self.time.now();
-        if self.time.is_users() { now.max(self.own_time()) } else { now }
+        self.time.now_since(|| self.scheduler.clock())
     }
 
     /// As [`now`](Self::now), for schedules.
@@ -113,21 +133,10 @@ impl ShardHandle {
         self.time.instant_shown(self.now())
     }
 
-    /// Reads the clock by `read`. If a user's clock panics, this is the shard's own time.
-    fn shown(&self, read: impl FnOnce() -> Nanos) -> Nanos {
-        let shown = if self.time.is_users() { self.guard(None, read) } else { Some(read()) };
-        shown.unwrap_or_else(|| self.own_time())
-    }
-
-    /// The time that the shard's clock has reached.
-    fn own_time(&self) -> Nanos {
-        self.time.start_of(self.scheduler.clock())
-    }
-
     /// The time by the clock, or the shard's own time if the clock panics; for the worker and for
     /// jobs.
     pub(crate) fn present(&self) -> Nanos {
-        self.shown(|| self.time.now())
+        self.time.present(&self.guard, || self.scheduler.clock())
     }
 
     /// As [`present`](Self::present), or a little later: for statistics, where a microsecond does
@@ -139,7 +148,7 @@ impl ShardHandle {
 
     /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
     pub(crate) fn present_instant(&self) -> Instant {
-        self.time.instant_shown(self.shown(|| self.now()))
+        self.time.present_instant(&self.guard, || self.scheduler.clock())
     }
 
     /// The tick for a timer that is due `delay` from now: never early, and not before the next
@@ -199,7 +208,7 @@ impl ShardHandle {
     pub(super) fn end_watchers(&self) {
         let watchers = unpoisoned(self.watchers.lock()).take().unwrap_or_default();
         for watcher in watchers.values().filter_map(Weak::upgrade) {
-            watcher.end(self);
+            watcher.end(&self.guard);
         }
     }
 

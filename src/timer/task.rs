@@ -10,14 +10,13 @@
 //! itself.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::group::{Member, Members, Membership};
+use super::guard::Guard;
 use super::inline::{Inline, Kind, Occasion, Run};
-use super::shard_handle::ShardHandle;
-use crate::error::ScheduleError;
-use crate::shard::Key;
+use super::key::TimerKey;
+use super::time::Nanos;
+use crate::shard::RearmTicket;
 use crate::tick::Tick;
 
 /// The payload of a node in a [`Timer`](crate::Timer)'s shard.
@@ -28,24 +27,21 @@ pub(crate) enum Task {
     Callback(Inline),
 }
 
-impl ShardHandle {
-    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
-    /// if there is a group. If it is refused, the error returns it.
-    #[inline]
-    #[cfg_attr(feature = "introspect", track_caller)]
-    pub(crate) fn schedule<R: Run>(
-        &self,
-        group: Option<&Arc<Members>>,
-        tick: Tick,
-        content: R,
-    ) -> Result<Key, ScheduleError<R>> {
-        let make = || Task::Callback(Inline::hold(content));
-        let scheduled = match group {
-            None => self.scheduler.schedule_by(self.here(), tick, make),
-            Some(members) => members.schedule(self, self.here(), tick, make()),
-        };
-        scheduled.map_err(|refused| refused.map(Task::into_content))
-    }
+/// A task that has been taken out of its node because it is due.
+pub(crate) struct Work {
+    pub(crate) key: TimerKey,
+    /// The tick at which it was due.
+    pub(crate) deadline: Tick,
+    pub(crate) task: Task,
+    /// The right to the node, which is kept for a recurring task.
+    pub(crate) running: Option<RearmTicket>,
+}
+
+/// A recurring task that has run, on its way back to its shard.
+pub(crate) struct Done {
+    pub(crate) running: RearmTicket,
+    /// When the task is due next, and the task; `None` if it has ended.
+    pub(crate) next: Option<(Nanos, Task)>,
 }
 
 impl Task {
@@ -76,16 +72,22 @@ impl Task {
         if let Self::Callback(callback) = self { Some(callback.get_mut()) } else { None }
     }
 
-    /// The membership of a group, of a callback.
-    pub(super) fn membership(&self) -> Option<&Membership> {
+    /// What the callback was made of, if it is one of that type.
+    pub(super) fn content<R: Run>(&self) -> Option<&R> {
         let Self::Callback(callback) = self else { return None };
-        (callback.get() as &dyn Any).downcast_ref().map(|member: &Member| &member.membership)
+        (callback.get() as &dyn Any).downcast_ref()
     }
 
     /// Takes out the waker, if the task was made of a waker and has not run.
     #[inline(always)]
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
         if let Self::Wake(waker) = self { waker.take() } else { None }
+    }
+
+    /// Drops the task under the guard; a recurring one in two pieces.
+    pub(crate) fn discard(mut self, guard: &Guard, key: Option<TimerKey>) {
+        guard.run(key, || self.callback_mut().map(Run::drop_schedule));
+        guard.run(key, || drop(self));
     }
 
     /// The content that the task was made of.

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::guard::Guard;
 use super::window::roundest;
 use crate::clock::{Clock, FastClock};
 use crate::tick::Tick;
@@ -61,6 +62,30 @@ impl Time {
         self.fast.and_then(FastClock::now_or_later)
     }
 
+    /// The time now, for deadlines; at least that of tick `own`, which the shard has reached, if a
+    /// user's clock has been set back.
+    pub(crate) fn now_since(&self, own: impl FnOnce() -> Tick) -> Nanos {
+        let now = self.now();
+        if self.is_users() { now.max(self.start_of(own())) } else { now }
+    }
+
+    /// The time now, or that of tick `own` if the user's clock panics.
+    pub(crate) fn present(&self, guard: &Guard, own: impl FnOnce() -> Tick) -> Nanos {
+        let read = || self.now();
+        let shown = if self.is_users() { guard.run(None, read) } else { Some(read()) };
+        shown.unwrap_or_else(|| self.start_of(own()))
+    }
+
+    /// As [`present`](Self::present), and at least the time of tick `own`.
+    pub(crate) fn present_instant(&self, guard: &Guard, own: impl FnOnce() -> Tick) -> Instant {
+        self.instant_shown(if self.is_users() {
+            let own = own();
+            self.present(guard, || own).max(self.start_of(own))
+        } else {
+            self.now()
+        })
+    }
+
     /// Whether the clock is the user's, so that reading it runs user code.
     pub(crate) fn is_users(&self) -> bool {
         self.clock.is_some()
@@ -82,7 +107,7 @@ impl Time {
     }
 
     /// The `Instant` of a time that the clock has shown.
-    pub(super) fn instant_shown(&self, at: Nanos) -> Instant {
+    pub(crate) fn instant_shown(&self, at: Nanos) -> Instant {
         self.start.checked_add(Duration::from_nanos(at)).unwrap_or(self.start)
     }
 

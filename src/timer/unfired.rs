@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::inline::{Kind, Occasion};
+use super::inline::Kind;
 use super::key::TimerKey;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
@@ -61,7 +61,7 @@ impl Unfired {
             if let Ended::Retrieved(advancer) = ended {
                 // The drop of a delay queue's entry gives the value back to the queue.
                 let wake =
-                    |mut task: Task| _ = handle.guard(None, move || task.take_waker().map(Waker::wake));
+                    |mut task: Task| _ = handle.guard.run(None, move || task.take_waker().map(Waker::wake));
                 let kept = advancer.end(|task| keeps(task.kind()), wake);
                 *handle.ended() = Ended::Closed(kept);
             }
@@ -141,7 +141,7 @@ impl UnfiredTask {
     ///
     /// If the callback panics: the panic is the caller's, and is not counted.
     pub fn run(mut self) {
-        let occasion = Occasion { key: self.key, deadline: self.deadline, handle: &self.handle };
+        let occasion = self.handle.occasion(self.key, self.deadline);
         self.task.iter_mut().for_each(|task| task.run(occasion));
     }
 }
@@ -150,8 +150,8 @@ impl Drop for UnfiredTask {
     /// Drops the callback under the guard. A sleep is woken.
     fn drop(&mut self) {
         let waker = self.task.as_mut().and_then(Task::take_waker);
-        self.handle.guard(None, || waker.map(Waker::wake));
-        self.task.take().into_iter().for_each(|task| self.handle.discard_task(None, task));
+        self.handle.guard.run(None, || waker.map(Waker::wake));
+        self.task.take().into_iter().for_each(|task| task.discard(&self.handle.guard, None));
     }
 }
 

@@ -19,9 +19,8 @@ use std::time::{Duration, Instant};
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
-use super::run::{Done, Work};
 use super::shard_handle::ShardHandle;
-use super::task::Task;
+use super::task::{Done, Task, Work};
 use super::time::{NEVER, Nanos};
 use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
@@ -167,7 +166,7 @@ impl Worker {
         let job = Job { work: Some(work), handle: Arc::clone(&self.handle) };
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
-            handle.guard(Some(key), || executor.execute(job));
+            handle.guard.run(Some(key), || executor.execute(job));
             (None, handle.present_or_later())
         });
         self.handle.advancer_slot.note_executor(false);
@@ -215,7 +214,7 @@ impl Worker {
             advancer.rearm(running, tick, task).err()
         };
         if let Some(task) = stopped {
-            self.in_user_code(|handle| handle.discard_task(None, task));
+            self.in_user_code(|handle| task.discard(&handle.guard, None));
         }
     }
 
@@ -318,6 +317,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let returned = unpoisoned(self.handle.returned.lock()).take();
         returned.into_iter().flatten().for_each(|done| self.handle.discard_done(done));
-        self.handle.discard(self.executor.take());
+        self.handle.guard.discard(self.executor.take());
     }
 }
