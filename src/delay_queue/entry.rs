@@ -23,7 +23,7 @@ use crate::fallible::{Stack, Stacked};
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::tick::Tick;
-use crate::timer::{Guard, Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
+use crate::timer::{Guard, Nanos, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 
 /// A value that has expired.
@@ -196,7 +196,7 @@ impl<T: Send + 'static> WatchesEnd for QueueState<T> {
 
 impl<T> Entry<T> {
     /// Notes that the value's timer has fired.
-    fn expire(&mut self, Occasion { key, deadline, time, .. }: Occasion<'_>) {
+    fn expire(&mut self, RunContext { key, deadline, time, .. }: RunContext<'_>) {
         let at = if deadline == self.armed_for { self.deadline } else { time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
         self.expired = Some((key, time.instant_shown(at)));
@@ -244,15 +244,15 @@ impl<T: Send + 'static> Ticket<T> {
     }
 }
 
-impl<T: Send + 'static> Run for Ticket<T> {
-    fn kind(&self) -> Kind {
-        Kind::Entry
+impl<T: Send + 'static> TaskBody for Ticket<T> {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Entry
     }
 
-    fn run(&mut self, occasion: Occasion<'_>) {
+    fn run(&mut self, context: RunContext<'_>) {
         if let Some(mut entry) = self.entry.take() {
-            entry.value.expire(occasion);
-            let guard = occasion.guard;
+            entry.value.expire(context);
+            let guard = context.guard;
             let wake = |waker: Waker| _ = guard.run(None, || waker.wake());
             self.shared.pass_on(entry, wake, |entry| guard.discard(entry));
         }

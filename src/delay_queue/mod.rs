@@ -107,7 +107,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
-        let (value, times) = handle.beside(value, || {
+        let (value, times) = handle.read_clock_beside(value, || {
             let deadline = handle.now_or_later().saturating_add(nanos(delay));
             (deadline, handle.tick_after(delay))
         });
@@ -124,7 +124,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
-        let (value, times) = handle.beside(value, times);
+        let (value, times) = handle.read_clock_beside(value, times);
         self.insert_for(handle, times, value)
     }
 

@@ -19,7 +19,7 @@ use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
-use crate::timer::drivers::Parker;
+use crate::timer::Parker;
 use crate::timer::{ShardHandle, TimerKey};
 use crate::unwind::FirstPanic;
 

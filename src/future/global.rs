@@ -26,40 +26,10 @@
 //! ```
 
 use std::future::IntoFuture;
-use std::ops::{Deref, RangeInclusive};
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use super::after;
-use crate::timer::{Inherited, ShardHandle, Timer};
-
-/// The shard of the global timer that a future waits on.
-pub enum GlobalShard {
-    /// That timer is never freed, so its uses are not counted.
-    Process(&'static ShardHandle),
-    /// One of the [scope](crate::ManualClock::scope) of a manual clock.
-    Scope(Arc<ShardHandle>),
-}
-
-impl GlobalShard {
-    fn current() -> Self {
-        match Inherited::current().scope {
-            None => Self::Process(Timer::global().handle()),
-            Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
-        }
-    }
-}
-
-impl Deref for GlobalShard {
-    type Target = ShardHandle;
-
-    fn deref(&self) -> &ShardHandle {
-        match self {
-            Self::Process(shard) => shard,
-            Self::Scope(shard) => shard,
-        }
-    }
-}
+pub use super::global_shard::GlobalShard;
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -78,21 +48,21 @@ impl Deref for GlobalShard {
 /// idle.reset(Instant::now() + Duration::from_millis(5));
 /// block_on(idle);
 /// ```
-pub type Sleep = super::Sleep<GlobalShard>;
+pub type Sleep = super::sleep::Sleep<GlobalShard>;
 
 /// Yields moments one period apart. Made by [`interval`](crate::interval()) and
 /// [`interval_at`](crate::interval_at()).
 ///
 /// It is the [`Interval`](crate::Interval) of the global timer, without its errors. As a stream it
 /// yields the moment at which each tick was due, and never ends.
-pub type Interval = super::Interval<GlobalShard>;
+pub type Interval = super::interval::Interval<GlobalShard>;
 
 /// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
 /// [`timeout_at`](crate::timeout_at()).
 ///
 /// It is the [`Timeout`](crate::Timeout) of the global timer: its error is
 /// [`Elapsed`](crate::Elapsed).
-pub type Timeout<F> = super::Timeout<F, Sleep>;
+pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
 /// its first poll.
@@ -120,7 +90,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();
-    let deadline = after(&shard, duration);
+    let deadline = shard.deadline_after(duration);
     Sleep::new(shard, deadline, None)
 }
 

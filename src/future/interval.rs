@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
 
-use super::after;
 use super::budget;
 use super::error::SleepError;
-use super::global::GlobalShard;
+use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
-use crate::timer::schedule::{Every, Missed, Schedule};
+use crate::timer::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
@@ -154,7 +153,7 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     ///
     /// A stream that has ended stays ended.
     pub fn reset_after(&mut self, delay: Duration) {
-        self.sleep.reset_to(after(&self.sleep.handle, delay));
+        self.sleep.reset_to(self.sleep.handle.deadline_after(delay));
         self.due = self.sleep.deadline();
     }
 

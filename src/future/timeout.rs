@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 
 use super::budget;
 use super::error::{Elapsed, TimeoutError};
-use super::global;
+use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::timer::{Inherited, ShardHandle};
 
@@ -56,7 +56,7 @@ impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
     #[inline]
     pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
         if let Some(deadline) = Inherited::current().deadline {
-            let (deadline, wait) = (sleep.handle.time.since_start(deadline.at), &mut sleep.wait);
+            let (deadline, wait) = (sleep.handle.time.since_start(deadline), &mut sleep.wait);
             wait.deadline = wait.deadline.min(deadline);
             wait.slack = wait.slack.min(deadline - wait.deadline);
         }
@@ -110,7 +110,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-impl<F: Future> Future for Timeout<F, global::Sleep> {
+impl<F: Future> Future for Timeout<F, Sleep<GlobalShard>> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

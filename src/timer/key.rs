@@ -18,16 +18,16 @@ impl TimerKey {
         Self { key }
     }
 
-    pub(super) fn recurring(key: Key) -> Self {
+    pub(in crate::timer) fn recurring(key: Key) -> Self {
         Self { key: key.marked() }
     }
 
-    pub(super) fn new(key: Key, recurs: bool) -> Self {
+    pub(in crate::timer) fn new(key: Key, recurs: bool) -> Self {
         if recurs { Self::recurring(key) } else { Self::once(key) }
     }
 
     #[inline]
-    pub(super) fn recurs(self) -> bool {
+    pub(in crate::timer) fn recurs(self) -> bool {
         self.key.is_marked()
     }
 
