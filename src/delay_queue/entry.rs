@@ -23,7 +23,7 @@ use crate::fallible::{Stack, Stacked};
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::tick::Tick;
-use crate::timer::{Guard, Nanos, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
+use crate::timer::{Nanos, PanicGuard, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 
 /// A value that has expired.
@@ -189,7 +189,7 @@ impl<T: Send + 'static> QueueState<T> {
 }
 
 impl<T: Send + 'static> WatchesEnd for QueueState<T> {
-    fn end(&self, guard: &Guard) {
+    fn end(&self, guard: &PanicGuard) {
         self.note_end(|waker| _ = guard.run(None, || waker.wake()));
     }
 }

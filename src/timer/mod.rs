@@ -48,7 +48,7 @@ pub use end::{Unfired, UnfiredTask};
 pub(crate) use global::Inherited;
 pub use global::{Scoped, Waiting};
 pub use guard::CallbackPanic;
-pub(crate) use guard::Guard;
+pub(crate) use guard::PanicGuard;
 pub use handle::{Timer, WeakTimer};
 pub use key::TimerKey;
 pub(crate) use parker::Parker;

@@ -1,6 +1,6 @@
 //! Runs user code and survives it.
 //!
-//! All user code of a timer runs under its shard's [`Guard`]: a panic in it is caught, counted and
+//! All user code of a timer runs under its shard's [`PanicGuard`]: a panic in it is caught, counted and
 //! reported, and goes no further. Two user values are dropped under two guards: a second panic
 //! while the first unwinds would end the process.
 
@@ -58,17 +58,17 @@ impl fmt::Debug for CallbackPanic<'_> {
 pub(crate) type PanicHook = DropQuietly<Arc<dyn Fn(&CallbackPanic<'_>) + Send + Sync>>;
 
 /// Catches the panics of one shard's user code.
-pub(crate) struct Guard {
+pub(crate) struct PanicGuard {
     hook: Option<PanicHook>,
     /// How many panics there were. Written by any thread that runs or drops user code.
     panics: AtomicU64,
 }
 
 // User code runs where no structure is half changed: a panic in it leaves none behind.
-impl UnwindSafe for Guard {}
-impl RefUnwindSafe for Guard {}
+impl UnwindSafe for PanicGuard {}
+impl RefUnwindSafe for PanicGuard {}
 
-impl Guard {
+impl PanicGuard {
     pub(crate) fn new(hook: Option<PanicHook>) -> Arc<Self> {
         Arc::new(Self { hook, panics: AtomicU64::new(0) })
     }

@@ -8,20 +8,20 @@
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-use super::panics::Guard;
+use super::panics::PanicGuard;
 use crate::unwind::DropQuietly;
 
 pub(crate) struct Shield {
     waker: DropQuietly<Waker>,
     /// Counts the panics.
-    guard: Arc<Guard>,
+    guard: Arc<PanicGuard>,
 }
 
 impl Shield {
     /// Returns `waker` in a shield: in the `last` one, if that wakes the same task and is in use.
     ///
     /// A panic in the clone of the waker reaches the caller.
-    pub(crate) fn around(waker: &Waker, guard: &Arc<Guard>, last: &mut Weak<Self>) -> Waker {
+    pub(crate) fn around(waker: &Waker, guard: &Arc<PanicGuard>, last: &mut Weak<Self>) -> Waker {
         if let Some(same) = last.upgrade().filter(|last| last.waker.will_wake(waker)) {
             return Waker::from(same);
         }

@@ -18,7 +18,7 @@ use crate::shard::{Advancer, Key, Scheduler};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
 use crate::tick::Tick;
-use crate::timer::guard::{Guard, PanicHook};
+use crate::timer::guard::{PanicGuard, PanicHook};
 use crate::timer::task::{Inline, Members, RanTask, Task, TaskBody};
 use crate::timer::time::{Nanos, Time, nanos};
 
@@ -29,7 +29,7 @@ pub struct ShardHandle {
     pub(crate) time: Time,
     pub(crate) counts: Counts,
     /// Catches the panics of user code.
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) guard: Arc<PanicGuard>,
     /// Recurring tasks that an executor has run, on their way back to the worker; `None` once that
     /// has ended. Written under the lock, by jobs and by the worker.
     pub(in crate::timer) returned: Mutex<Option<VecDeque<RanTask>>>,
@@ -58,7 +58,7 @@ impl RefUnwindSafe for ShardHandle {}
 /// timer of the shard is pending.
 pub(crate) trait WatchesEnd: Send + Sync {
     /// Runs user code under the shard's guard.
-    fn end(&self, guard: &Guard);
+    fn end(&self, guard: &PanicGuard);
 }
 
 /// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
@@ -79,7 +79,7 @@ impl ShardHandle {
             scheduler,
             time,
             counts: Counts::new(),
-            guard: Guard::new(hook),
+            guard: PanicGuard::new(hook),
             returned: Mutex::new(Some(VecDeque::new())),
             core: OnceLock::new(),
             users: Arc::default(),
@@ -108,7 +108,7 @@ impl ShardHandle {
         scheduled.map_err(|refused| refused.map(Task::into_content))
     }
 
-    /// Reads the user's clock by `code`, beside a value of the user's: see [`run_beside`](Guard::run_beside).
+    /// Reads the user's clock by `code`, beside a value of the user's: see [`run_beside`](PanicGuard::run_beside).
     #[inline]
     pub(crate) fn read_clock_beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
         if self.time.is_users() { self.guard.run_beside(kept, |_| code()) } else { (kept, code()) }

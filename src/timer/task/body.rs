@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Instant;
 
 use crate::tick::Tick;
-use crate::timer::guard::Guard;
+use crate::timer::guard::PanicGuard;
 use crate::timer::key::TimerKey;
 use crate::timer::time::{Nanos, Time};
 
@@ -35,7 +35,7 @@ pub(crate) struct RunContext<'s> {
     /// The tick at which the task was due.
     pub(crate) deadline: Tick,
     pub(crate) time: &'s Time,
-    pub(crate) guard: &'s Guard,
+    pub(crate) guard: &'s PanicGuard,
     /// The tick that the shard's clock has reached.
     pub(crate) reached: Tick,
 }

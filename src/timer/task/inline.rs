@@ -82,7 +82,7 @@ mod tests {
     use super::super::body::RunContext;
     use super::super::payload::Task;
     use super::*;
-    use crate::timer::guard::Guard;
+    use crate::timer::guard::PanicGuard;
     use crate::timer::key::TimerKey;
     use crate::timer::time::Time;
     use crate::{Config, shard};
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {
                 let time = Time::start(None, std::time::Duration::from_millis(1));
-                let guard = &Guard::new(None);
+                let guard = &PanicGuard::new(None);
                 task.run(RunContext { key: key(), deadline: 0, time: &time, guard, reached: 0 });
                 assert_eq!(Arc::strong_count(&held), 1);
             }

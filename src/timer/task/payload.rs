@@ -16,7 +16,7 @@ use super::body::{RunContext, TaskBody, TaskKind};
 use super::inline::Inline;
 use crate::shard::RearmTicket;
 use crate::tick::Tick;
-use crate::timer::guard::Guard;
+use crate::timer::guard::PanicGuard;
 use crate::timer::key::TimerKey;
 use crate::timer::time::Nanos;
 
@@ -86,7 +86,7 @@ impl Task {
     }
 
     /// Drops the task under the guard; a recurring one in two pieces.
-    pub(crate) fn discard(mut self, guard: &Guard, key: Option<TimerKey>) {
+    pub(crate) fn discard(mut self, guard: &PanicGuard, key: Option<TimerKey>) {
         guard.run(key, || self.callback_mut().map(TaskBody::drop_schedule));
         guard.run(key, || drop(self));
     }

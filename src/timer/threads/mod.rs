@@ -65,7 +65,6 @@
 
 mod drivers;
 mod notifier;
-mod pace;
 mod pool;
 mod thread;
 mod visit;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::roundest::roundest;
 use crate::clock::{Clock, FastClock};
 use crate::tick::Tick;
-use crate::timer::guard::Guard;
+use crate::timer::guard::PanicGuard;
 use crate::unwind::DropQuietly;
 
 /// Nanoseconds since a timer's start.
@@ -70,14 +70,14 @@ impl Time {
     }
 
     /// The time now, or that of tick `own` if the user's clock panics.
-    pub(crate) fn present(&self, guard: &Guard, own: impl FnOnce() -> Tick) -> Nanos {
+    pub(crate) fn present(&self, guard: &PanicGuard, own: impl FnOnce() -> Tick) -> Nanos {
         let read = || self.now();
         let shown = if self.is_users() { guard.run(None, read) } else { Some(read()) };
         shown.unwrap_or_else(|| self.start_of(own()))
     }
 
     /// As [`present`](Self::present), and at least the time of tick `own`.
-    pub(crate) fn present_instant(&self, guard: &Guard, own: impl FnOnce() -> Tick) -> Instant {
+    pub(crate) fn present_instant(&self, guard: &PanicGuard, own: impl FnOnce() -> Tick) -> Instant {
         self.instant_shown(if self.is_users() {
             let own = own();
             self.present(guard, || own).max(self.start_of(own))
