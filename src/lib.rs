@@ -49,6 +49,7 @@ pub mod platforms {}
 #[doc = include_str!("proof.md")]
 pub mod proof {}
 mod shard;
+mod size;
 mod sync;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 #[doc(hidden)]

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use crate::config::LIMITS;
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::node::Node;
+use crate::size::size;
 
 /// Whether the system backs only the part that has been used: it has mappings.
 const IS_LAZY: bool = cfg!(any(unix, windows, shardwheel_loom, shardwheel_shuttle));
@@ -13,7 +13,7 @@ const IS_LAZY: bool = cfg!(any(unix, windows, shardwheel_loom, shardwheel_shuttl
 /// for each input and fills little of it; its segments are small, so they are made quickly and
 /// often given back. Where all of the memory is backed at once, a shard of few timers should not
 /// take two megabytes.
-const SEGMENT_BYTES: usize = if IS_LAZY { LIMITS.segment_bytes } else { LIMITS.segment_bytes / 16 };
+const SEGMENT_BYTES: usize = size(2 << 20, 1 << 11, 0) / if IS_LAZY { 1 } else { 16 };
 
 /// The sizes of a segment whose payload is a `T`.
 pub(crate) struct Layout<T>(PhantomData<T>);
