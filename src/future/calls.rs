@@ -97,7 +97,7 @@ impl Timer {
     /// # Errors
     ///
     /// As of [`sleep_within`](Self::sleep_within), in a
-    /// [`TimeoutError::Sleep`].
+    /// [`TimeoutError::Sleep`](crate::TimeoutError::Sleep).
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_within<F: IntoFuture>(
         &self,

@@ -81,11 +81,11 @@ pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 ///
 /// # Performance
 ///
-/// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
+/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's reference to
 /// its shard.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
@@ -99,7 +99,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let shard = GlobalShard::current();
@@ -109,7 +109,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 /// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
 /// the time so that sleeps with overlapping windows wake their tasks together: see
-/// [`Timer::sleep_within`].
+/// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
 /// # Examples
 ///
@@ -125,7 +125,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the window ends before it starts, or the [global timer](Timer::global) cannot be made.
+/// If the window ends before it starts, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
     let shard = GlobalShard::current();
@@ -160,7 +160,7 @@ pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
@@ -175,7 +175,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
@@ -222,7 +222,7 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
@@ -236,7 +236,7 @@ pub fn interval(period: Duration) -> Interval {
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     check(period);

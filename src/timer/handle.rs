@@ -13,13 +13,13 @@ use crate::timer::task::Members;
 ///
 /// By default a timer has one shard for each core. A thread sleeps until the next timer of any
 /// shard is due. Other threads help when there is more work, or when a callback blocks:
-/// see [`Drivers`].
+/// see [`Drivers`](crate::Drivers).
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
 /// thread. Clones are handles of the same timer. The timer is shut down when the last handle is
 /// dropped. A callback that holds a handle keeps the timer from that until the callback has run.
 ///
-/// Each thread schedules on one shard, which it gets when it first uses the timer. [`Placement`]
+/// Each thread schedules on one shard, which it gets when it first uses the timer. [`Placement`](crate::Placement)
 /// says which, and offers other choices.
 ///
 /// # Examples
@@ -108,7 +108,7 @@ impl fmt::Debug for Timer {
 /// [`Timer::downgrade`].
 ///
 /// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
-/// `WeakTimer` does not. The weak handle of a [`Group`] gives a timer within that group.
+/// `WeakTimer` does not. The weak handle of a [`Group`](crate::Group) gives a timer within that group.
 ///
 /// # Examples
 ///

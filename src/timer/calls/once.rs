@@ -14,7 +14,7 @@ impl Timer {
     /// Calls `callback` once, when `delay` has passed from now.
     ///
     /// The callback never runs early. It runs at most one tick late, plus the timer's
-    /// [slack](TimerBuilder::slack), if it has one, plus the time for which other callbacks hold up
+    /// [slack](crate::TimerBuilder::slack), if it has one, plus the time for which other callbacks hold up
     /// its shard. A delay of zero is due at the next tick. A delay of more than
     /// 584 years never ends.
     ///

@@ -199,7 +199,7 @@ impl ManualClock {
     ///
     /// The future must make its sleeps itself. In `scope_future(sleep(limit))` the sleep is made
     /// before the scope begins, so write `scope_future(async { sleep(limit).await })`. The same
-    /// holds for [`Deadline::scope`] and the time limits that it is for.
+    /// holds for [`Deadline::scope`](crate::Deadline::scope) and the time limits that it is for.
     ///
     /// # Examples
     ///

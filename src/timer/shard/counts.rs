@@ -17,7 +17,7 @@ pub(crate) struct Counts {
     pub(in crate::timer) latest: AtomicU64,
     /// The lateness of all timers that fired, together.
     pub(in crate::timer) late: AtomicU64,
-    /// How many timers there were in each bucket of [`Lateness`].
+    /// How many timers there were in each bucket of [`Lateness`](crate::Lateness).
     pub(in crate::timer) lateness: Box<[Counter]>,
     /// The tick of the timer that the worker fired last, or until which it sleeps.
     pub(in crate::timer) at_work_for: AtomicU64,

@@ -42,7 +42,7 @@ pub struct ShardHandle {
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
     /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
-    /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
+    /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](crate::Unfired).
     pub(in crate::timer) ended: Mutex<Ended>,
     /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
     /// By the watchers' numbers. `None` once the shutdown has done so. Written under its lock, by
@@ -90,7 +90,7 @@ impl ShardHandle {
         }
     }
 
-    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does; as a member
+    /// Schedules a content that [fits](crate::timer::task::fits) into a task, as a box does; as a member
     /// if there is a group. If it is refused, the error returns it.
     #[inline]
     #[cfg_attr(feature = "introspect", track_caller)]

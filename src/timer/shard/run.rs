@@ -3,7 +3,7 @@
 //! The thread that runs a task owns it. A recurring task goes back to its shard's worker, which
 //! arms it anew: directly, or through the shard's handle if an executor ran it.
 //!
-//! All user code runs under the shard's [`PanicGuard`](super::guard::PanicGuard).
+//! All user code runs under the shard's [`PanicGuard`](crate::timer::guard::PanicGuard).
 
 use super::handle::ShardHandle;
 use crate::clock::unpoisoned;

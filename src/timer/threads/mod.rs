@@ -6,7 +6,7 @@
 //! or a [`Driver`](super::Driver) visits has no threads.
 //!
 //! What wakes a driver: the shard's waker is a [`ShardWaker`], which [requests](Notifier::request)
-//! a visit and notifies the [`Parker`] of the driver that has to come.
+//! a visit and notifies the [`Parker`](crate::timer::Parker) of the driver that has to come.
 //!
 //! - The *leader* sleeps until the first of the shards is due, visits one shard after the other,
 //!   and sleeps again. So a timer whose work is small wakes one thread a tick, however many shards
