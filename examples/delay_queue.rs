@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::{DelayQueue, QueueKey, Timer};
 
@@ -29,13 +29,13 @@ fn insert_from_threads(queue: &DelayQueue<Job>) -> [QueueKey; 4] {
 }
 
 /// One consumer. Here it blocks; with an async executor, the queue is a `Stream`.
-fn consume(queue: &DelayQueue<Job>) -> Result<(), Box<dyn Error>> {
-    let begin = Instant::now();
+fn consume(timer: &Timer, queue: &DelayQueue<Job>) -> Result<(), Box<dyn Error>> {
+    let begin = timer.now();
     while !queue.is_empty() {
         let expired = queue.blocking_recv().ok_or("the timer was shut down")?;
-        assert!(Instant::now() >= expired.deadline, "never early");
+        assert!(timer.now() >= expired.deadline, "never early");
         let Job { name, takes, attempt } = expired.value;
-        let passed = begin.elapsed().as_millis();
+        let passed = (timer.now() - begin).as_millis();
         if attempt == takes {
             println!("{passed:>4} ms  {name}: done at attempt {attempt}");
         } else {
@@ -49,18 +49,19 @@ fn consume(queue: &DelayQueue<Job>) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let queue = DelayQueue::new(&Timer::new()?);
+    let timer = Timer::new()?;
+    let queue = DelayQueue::new(&timer);
     let [_mail, _picture, report, sheep] = insert_from_threads(&queue);
 
     // A value can be put off (its key stays the same), and taken out again.
     queue.reset(&report, Duration::from_millis(300));
     let removed = queue.remove(&sheep).map(|job| job.name);
     println!("removed before it was due: {removed:?}; {} jobs wait", queue.len());
-    consume(&queue)?;
+    consume(&timer, &queue)?;
 
     // What is left when a program ends: when the next is due, what waits, and all of it.
     insert_from_threads(&queue);
-    let next = queue.peek_deadline().map(|due| due.saturating_duration_since(Instant::now()));
+    let next = queue.peek_deadline().map(|due| due.saturating_duration_since(timer.now()));
     println!("{} jobs wait again, the next for {next:.0?}", queue.iter().len());
     let names: Vec<_> = queue.drain().map(|(_, job)| job.name).collect();
     println!("{} are written to a file, {} are left", names.len(), queue.len());

@@ -7,9 +7,9 @@
 
 use std::error::Error;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use shardwheel::{Timer, interval, sleep, timeout};
+use shardwheel::{Timer, interval, now, sleep, timeout};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -33,7 +33,7 @@ async fn connection(mut packets: u32) -> u32 {
         tokio::select! {
             _ = packet.tick(), if packets > 0 => {
                 (packets, seen) = (packets - 1, seen + 1);
-                idle.reset(Instant::now() + ms(300)); // unlike tokio's, a sleep need not be pinned
+                idle.reset_after(ms(300)); // unlike tokio's, a sleep need not be pinned
             }
             () = &mut idle => return seen,
         }
@@ -49,14 +49,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("a connection of five packets, then silence: closed after {}", connection(5).await);
 
     // Many tasks, each with a deadline that its work meets: the timer forgets the rest at once.
-    let begin = Instant::now();
+    let begin = now();
     let task = |nth: u64| timeout(ms(30_000), async move { sleep(ms(nth % 100)).await });
     let tasks: Vec<_> = (0..10_000).map(|nth| tokio::spawn(task(nth))).collect();
     let mut in_time = 0;
     for task in tasks {
         in_time += u32::from(task.await?.is_ok());
     }
-    println!("{in_time} of 10000 tasks were in time, after {} ms", begin.elapsed().as_millis());
+    println!("{in_time} of 10000 tasks were in time, after {} ms", (now() - begin).as_millis());
 
     let stats = Timer::global().stats();
     println!("the timer: {} scheduled, {} pending", stats.scheduled, stats.pending);

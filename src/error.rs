@@ -101,13 +101,18 @@ impl fmt::Display for BuildError {
                 write!(f, "shards is {value}; it must be from {min} to {max}")
             }
             Self::TooFewCores { shards, cores } => {
-                write!(f, "{shards} shards cannot be pinned to a core each: there are {cores} cores")
+                write!(f, "{shards} shards cannot be pinned to a core each: there are {cores} cores; ")?;
+                write!(f, "make at most {cores} shards, or do not pin them")
             }
             Self::ThreadName { name } => {
                 write!(f, "thread_name is {name:?}; it must not have a zero byte in it")
             }
-            Self::OutOfMemory { shard } => write!(f, "no memory for shard {shard}"),
-            Self::Spawn { shard, .. } => write!(f, "the system started no thread for shard {shard}"),
+            Self::OutOfMemory { shard } => {
+                write!(f, "no memory for shard {shard}; a smaller wheel_size, or fewer shards, need less")
+            }
+            Self::Spawn { shard, .. } => {
+                write!(f, "the system started no thread for shard {shard}; build_driven needs none")
+            }
         }
     }
 }
@@ -168,6 +173,8 @@ pub enum ScheduleErrorKind {
     /// The timer's [`Group`](crate::Group) was cancelled or had ended: while the timer was being
     /// scheduled, or before a sleep's deadline.
     Cancelled,
+    /// The [`DelayQueue`](crate::DelayQueue) was [closed](crate::DelayQueue::close).
+    QueueClosed,
 }
 
 impl ScheduleErrorKind {
@@ -183,12 +190,15 @@ impl ScheduleErrorKind {
 impl fmt::Display for ScheduleErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::ShutDown => f.write_str("the timer has been shut down: nothing would fire any more"),
+            Self::ShutDown => {
+                f.write_str("the timer was shut down, or its last handle was dropped; keep one")
+            }
             Self::Full { limit } => {
-                write!(f, "there is no room: {limit} timers are pending, which is the limit")
+                write!(f, "there is no room: {limit} timers are pending, which is the limit; ")?;
+                f.write_str("try again when some have ended, or raise max_pending")
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "no memory for more timers: {bytes} bytes were asked for")
+                write!(f, "no memory for more timers: {bytes} bytes were asked for; try again later")
             }
             Self::EmptyWindow { start, end } => {
                 write!(f, "the window {start}..={end} is empty: its end must not be before its start")
@@ -197,8 +207,9 @@ impl fmt::Display for ScheduleErrorKind {
                 write!(f, "the window ends {by:?} before it starts; it must not end before its start")
             }
             Self::ZeroPeriod => f.write_str("the period is 0 ns; it must be at least 1 ns"),
-            Self::NoOccurrence => f.write_str("the schedule has no first occurrence, so there is no timer"),
-            Self::Cancelled => f.write_str("the timer's group was cancelled, or has ended"),
+            Self::NoOccurrence => f.write_str("the schedule has no first occurrence; it must have one"),
+            Self::Cancelled => f.write_str("the group was cancelled, or has ended; make another one"),
+            Self::QueueClosed => f.write_str("the queue was closed; make another one for more values"),
         }
     }
 }

@@ -1,3 +1,5 @@
+// The first definition of a link counts. The README's own, at its end, are for those who read it as a file.
+#![cfg_attr(all(feature = "timer", any(doc, doctest)), doc = include_str!("guide/links.md"))]
 #![cfg_attr(feature = "timer", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "timer"), doc = "A lock-free hierarchical timing wheel: the shard alone.")]
 //!
@@ -14,9 +16,8 @@
 //! --document-private-items` documents the folders, with the invariants of each.
 //!
 #![doc = include_str!("guide/wheels.svg")]
-// A page of the documentation has no files beside it: the README's pictures and links are hidden.
+// A page of the documentation has no files beside it: the README's picture is hidden.
 #![doc = "<style>#main-content img[src$='.svg'] { display: none }</style>"]
-#![doc = "<style>#main-content a[href$='.md'] { pointer-events: none; color: inherit }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `timer`, what a shard offers to a `Timer` alone is not used.
 #![cfg_attr(
@@ -30,6 +31,9 @@ compile_error!("shardwheel needs atomic operations on 64 bits, which this target
 // `shard` is the wheel without threads. `timer` runs shards, `clock` is its time, `future` and
 // `delay_queue` are built on it. All use `config`, `error`, `fallible` (memory that may be
 // refused), `unwind` (panics of user code), `hardware`, and `sync` (the atomics).
+#[cfg(doc)]
+#[doc = include_str!("../CHANGELOG.md")]
+pub mod changelog {}
 #[cfg(feature = "timer")]
 mod clock;
 mod config;
@@ -73,7 +77,7 @@ pub use error::BuildError;
 pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
 #[cfg(feature = "timer")]
 pub use future::global::{
-    self, interval, interval_at, sleep, sleep_until, sleep_within, timeout, timeout_at, timeout_within,
+    self, interval, interval_at, now, sleep, sleep_until, sleep_within, timeout, timeout_at, timeout_within,
 };
 #[cfg(feature = "timer")]
 pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
@@ -85,7 +89,7 @@ pub use timer::introspect::{Pending, PendingPlace};
 pub use timer::{
     CallbackPanic, CancelGuard, Driver, Drivers, Every, Executor, Figures, Group, Job, Lateness,
     LatenessBucket, Missed, Occurrence, Placement, Schedule, Scoped, Stats, Timer, TimerBuilder, TimerKey,
-    Unfired, UnfiredTask, Waiting, WallSchedule, WeakTimer,
+    Unfired, UnfiredTask, Waiting, WallSchedule, WeakGroup, WeakTimer, WindowEnd, set_at,
 };
 
 #[cfg(shardwheel_stall)]

@@ -116,7 +116,7 @@ fn testing() {
 #[test]
 fn scope() {
     let texts =
-        ["connected at attempt Some(Ok(3)), after 10860s", "0 sleeps are pending", "1 timer is pending"];
+        ["connected at attempt Some(Ok(3)), after 7260s", "0 sleeps are pending", "1 timer is pending"];
     prints("scope", &[&texts[..], &["the first at 10800s", "a minute: true"]].concat());
 }
 

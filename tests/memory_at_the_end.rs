@@ -56,7 +56,7 @@ fn sleeps_end_without_a_copy() {
     const SLEEPS: usize = 200_000;
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
     let wait = |_| {
-        let mut interval = timer.interval(HOUR);
+        let mut interval = timer.interval_at(timer.now() + HOUR, HOUR);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(futures::Stream::poll_next(std::pin::Pin::new(&mut interval), &mut context).is_pending());
         interval
@@ -122,10 +122,26 @@ fn members_leave_little() {
     assert!((1..=MIB / 16).contains(&kept), "50 members of once {AT_ONCE} take {kept} bytes");
 }
 
+/// The time is asked for without a timer: none is made, and that of a scope is not kept.
+fn the_time_keeps_nothing() {
+    let before = in_use();
+    let scope = || {
+        let clock = ManualClock::new();
+        let (seen, _) = clock.scope(shardwheel::now);
+        assert_eq!(seen, shardwheel::Clock::now(&clock));
+    };
+    let (peak, _) = peak_of(shardwheel::now);
+    assert_eq!(peak, 0, "the time outside of all scopes allocates {peak} bytes");
+    (0..20).for_each(|_| scope());
+    let kept = in_use() - before;
+    assert!(kept <= MIB / 16, "20 scopes in which the time was asked for keep {kept} bytes");
+}
+
 /// All steps in turn, as the counts are those of the process; failures are listed at the end.
 #[test]
 fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
-    let steps: [(&str, fn()); 5] = [
+    let steps: [(&str, fn()); 6] = [
+        ("time", the_time_keeps_nothing),
         ("threads", || ends_without_a_copy(false)),
         ("by hand", || ends_without_a_copy(true)),
         ("sleeps", sleeps_end_without_a_copy),

@@ -29,16 +29,24 @@ use crate::sleep::{Sleep, Source};
 /// assert_eq!(fetch.retry(pause).sleep(BackonSleeper::default()).await, Ok(2));
 /// # });
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BackonSleeper {
     source: Source,
+}
+
+impl Default for BackonSleeper {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global() }
+    }
 }
 
 impl BackonSleeper {
     /// Makes a sleeper whose pauses wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into() }
+        Self { source: Source::of(timer) }
     }
 }
 

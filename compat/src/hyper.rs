@@ -10,7 +10,9 @@ use crate::sleep::{Sleep, Source};
 
 /// The timer of a hyper server or client: for header timeouts, keep-alive and HTTP/2 pings.
 ///
-/// `HyperTimer::default()` is on the [global timer](Timer::global).
+/// `HyperTimer::default()` is on the [global timer](Timer::global). The time that it tells hyper is
+/// that timer's: the one that is global where hyper calls, so within the
+/// [scope](shardwheel::ManualClock::scope) of a clock it is the scope's, as its sleeps are.
 ///
 /// # Examples
 ///
@@ -27,16 +29,24 @@ use crate::sleep::{Sleep, Source};
 ///
 /// A sleep is boxed, as hyper's trait demands. A reset keeps the box and the timer's node: it is one
 /// compare-and-swap for a later deadline.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HyperTimer {
     source: Source,
+}
+
+impl Default for HyperTimer {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global() }
+    }
 }
 
 impl HyperTimer {
     /// Makes a hyper timer whose sleeps wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into() }
+        Self { source: Source::of(timer) }
     }
 }
 
@@ -56,7 +66,7 @@ impl rt::Timer for HyperTimer {
     /// Resets `sleep` in place. A sleep of another library's timer is replaced.
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, new_deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<Sleep>() {
-            Some(ours) => ours.get_mut().reset(new_deadline),
+            Some(ours) => self.source.reset(ours.get_mut(), new_deadline),
             None => *sleep = self.sleep_until(new_deadline),
         }
     }

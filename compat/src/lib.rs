@@ -28,6 +28,8 @@ mod smithy;
 pub mod tower;
 #[cfg(feature = "tracing")]
 mod tracing;
+#[cfg(feature = "tokio-testing")]
+mod virtual_time;
 
 #[cfg(feature = "backon")]
 pub use self::backon::BackonSleeper;
@@ -55,3 +57,5 @@ pub use self::smithy::SmithySleep;
 pub use self::tower::{Timeout, TimeoutLayer};
 #[cfg(feature = "tracing")]
 pub use self::tracing::{TimerTracing, WarnRefused};
+#[cfg(feature = "tokio-testing")]
+pub use self::virtual_time::{real_work, virtual_time};

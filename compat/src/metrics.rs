@@ -19,6 +19,7 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// | `shardwheel_pending`, `shardwheel_node_capacity` | gauge | the same |
 /// | `shardwheel_backlog_seconds` | gauge | `backlog` |
 /// | `shardwheel_longest_callback_seconds` | gauge | `longest_callback` |
+/// | `shardwheel_longest_recent_callback_seconds` | gauge | `longest_recent_callback` |
 /// | `shardwheel_core` | gauge, if known | `core` |
 /// | `shardwheel_lateness_seconds` | histogram | `lateness` |
 ///
@@ -50,8 +51,8 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// let (requests, cache) = (Timer::new()?, Timer::new()?);
 /// let mut of_requests = TimerMetrics::new().label("timer", "requests");
 /// let mut of_cache = TimerMetrics::new().label("timer", "cache").each_shard();
-/// of_requests.record(&requests.stats());
-/// of_cache.record(&cache.stats());
+/// of_requests.record(&requests.report());
+/// of_cache.record(&cache.report());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -161,7 +162,7 @@ impl TimerMetrics {
         }
     }
 
-    /// Reports `stats`.
+    /// Reports `stats`: those of [`Timer::report`], for the slowest callback since the report before.
     pub fn record(&mut self, stats: &Stats) {
         let parts = if self.each_shard { stats.shards.iter().collect() } else { vec![&stats.total] };
         self.recorded.resize_with(parts.len(), Recorded::new);
@@ -176,20 +177,23 @@ impl TimerMetrics {
     }
 
     /// Reports `timer` every `period`, by a callback of that timer. The callback does not keep the
-    /// timer alive.
+    /// timer alive, and is no member of a group: the handle of a [group](shardwheel::Group) stands
+    /// for its timer.
     ///
     /// # Errors
     ///
     /// As [`Timer::schedule_every`].
+    #[track_caller]
     pub fn every(
         self,
         period: Duration,
         timer: &Timer,
     ) -> Result<TimerKey, ScheduleError<impl FnMut() + Send + use<>>> {
+        let timer = timer.without_group();
         let (weak, mut own) = (timer.downgrade(), Box::new(self));
         timer.schedule_every(period, move || {
             if let Some(timer) = weak.upgrade() {
-                own.record(&timer.stats());
+                own.record(&timer.report());
                 #[cfg(feature = "introspect")]
                 if own.by_place {
                     own.record_pending(&timer.pending());
@@ -215,7 +219,7 @@ const COUNTERS: [(&str, &str, Value<u64>); 9] = [
 ];
 
 /// Name, unit, description and value of each gauge.
-const GAUGES: [(&str, Unit, &str, Value<f64>); 4] = [
+const GAUGES: [(&str, Unit, &str, Value<f64>); 5] = [
     ("shardwheel_pending", Unit::Count, "Timers pending.", |figures| figures.pending as f64),
     ("shardwheel_node_capacity", Unit::Count, "Nodes there is memory for.", |figures| {
         figures.node_capacity as f64
@@ -226,6 +230,12 @@ const GAUGES: [(&str, Unit, &str, Value<f64>); 4] = [
     ("shardwheel_longest_callback_seconds", Unit::Seconds, "The slowest callback so far.", |figures| {
         figures.longest_callback.as_secs_f64()
     }),
+    (
+        "shardwheel_longest_recent_callback_seconds",
+        Unit::Seconds,
+        "The slowest callback since the last report.",
+        |figures| figures.longest_recent_callback.as_secs_f64(),
+    ),
 ];
 
 /// Name, unit and description of each gauge of a place.

@@ -16,7 +16,9 @@ use crate::sleep::{Sleep, Source};
 /// A runtime for QUIC endpoints whose timers are shardwheel's: idle timeouts, loss detection,
 /// pacing and keep-alive. Sockets and tasks are another runtime's.
 ///
-/// `QuinnRuntime::default()` is on the [global timer](Timer::global). The other runtime is quinn's
+/// `QuinnRuntime::default()` is on the [global timer](Timer::global). The time that it tells quinn
+/// is that timer's: the one that is global where quinn calls, so within the
+/// [scope](shardwheel::ManualClock::scope) of a clock it is the scope's, as its timers are. The other runtime is quinn's
 /// default one, such as tokio, unless [`with_runtime`](Self::with_runtime) chooses it.
 ///
 /// # Examples
@@ -37,18 +39,26 @@ use crate::sleep::{Sleep, Source};
 /// # })
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct QuinnRuntime {
     source: Source,
     /// `None` for quinn's default.
     runtime: Option<Arc<dyn Runtime>>,
 }
 
+impl Default for QuinnRuntime {
+    #[track_caller]
+    fn default() -> Self {
+        Self { source: Source::global(), runtime: None }
+    }
+}
+
 impl QuinnRuntime {
     /// Makes a runtime whose timers wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn new(timer: Timer) -> Self {
-        Self { source: timer.into(), runtime: None }
+        Self { source: Source::of(timer), runtime: None }
     }
 
     /// Sets the runtime that has the sockets and the tasks.
@@ -68,7 +78,7 @@ impl QuinnRuntime {
 
 impl Runtime for QuinnRuntime {
     fn new_timer(&self, deadline: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        Box::pin(self.source.sleep_until(deadline))
+        Box::pin(Alarm { sleep: self.source.sleep_until(deadline), source: self.source.clone() })
     }
 
     /// Spawns `future` on the other runtime.
@@ -90,12 +100,20 @@ impl Runtime for QuinnRuntime {
     }
 }
 
-impl AsyncTimer for Sleep {
+/// A sleep, and the source of the time by which quinn resets it.
+#[derive(Debug)]
+struct Alarm {
+    sleep: Sleep,
+    source: Source,
+}
+
+impl AsyncTimer for Alarm {
     fn reset(self: Pin<&mut Self>, deadline: Instant) {
-        Self::reset(self.get_mut(), deadline);
+        let this = self.get_mut();
+        this.source.reset(&mut this.sleep, deadline);
     }
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Future::poll(self, context)
+        Pin::new(&mut self.get_mut().sleep).poll(context)
     }
 }

@@ -34,6 +34,12 @@
 //! service, and polls its response, in the scope of the request's own deadline. With the feature
 //! `http`, [`TimeoutLayer::headers`] also takes the deadline from the request's headers, and writes
 //! the time that is left there, for a service behind this one.
+//!
+//! - *It has passed before the call*: the answer is [`Elapsed`], and the service is not called.
+//! - *A time limit of the service would end later*: it ends with the request's deadline, and so does
+//!   the layer's own. The service answers then: the layer polls it once more, and each such limit
+//!   that is polled ends. If its answer is not ready in that poll, the answer is [`Elapsed`].
+//! - *The layer has a timer with another clock*: see [`Deadline::sync_scope_by`].
 
 use std::error::Error;
 use std::fmt;
@@ -86,8 +92,9 @@ pub struct TimeoutLayer<H = NoHeaders> {
 impl TimeoutLayer {
     /// Makes a layer whose services have `limit` for each request.
     #[must_use]
+    #[track_caller]
     pub fn new(limit: Duration) -> Self {
-        Self { limit, source: Source::default(), headers: NoHeaders }
+        Self { limit, source: Source::global(), headers: NoHeaders }
     }
 
     /// Makes the layer take each request's deadline from a header, and write what is left of it into
@@ -127,8 +134,9 @@ impl TimeoutLayer {
 impl<H> TimeoutLayer<H> {
     /// Makes the time limits wait on `timer`.
     #[must_use]
+    #[track_caller]
     pub fn with_timer(self, timer: Timer) -> Self {
-        Self { source: timer.into(), ..self }
+        Self { source: Source::of(timer), ..self }
     }
 }
 
@@ -164,7 +172,7 @@ pub const HTTP_HEADER: &str = "x-envoy-expected-rq-timeout-ms";
 pub enum Headers {
     /// [`Deadline::GRPC_HEADER`].
     Grpc,
-    /// [`HTTP_HEADER`], in milliseconds.
+    /// [`HTTP_HEADER`], in milliseconds. As in Envoy, 0 is no limit.
     Http,
 }
 
@@ -177,7 +185,8 @@ impl<B> CarriesDeadline<http::Request<B>> for Headers {
             Self::Http => {
                 let digits = value(HTTP_HEADER)?;
                 let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-                is_number.then(|| digits.parse().ok())?.map(Duration::from_millis).map(Deadline::after)
+                let millis: u64 = is_number.then(|| digits.parse().ok())??;
+                (millis > 0).then(|| Deadline::after(Duration::from_millis(millis)))
             }
         }
     }
@@ -206,7 +215,8 @@ impl<S, H: Clone> Layer<S> for TimeoutLayer<H> {
 ///
 /// The time runs from the call; it does not include the wait until the service is ready. A request
 /// that has not been answered in time is dropped. The service is called, and its response polled,
-/// within the [scope](Deadline::scope) of the request's deadline.
+/// within the [scope](Deadline::scope) of the request's deadline. If that has passed
+/// before the call, the service is not called.
 #[derive(Clone, Debug)]
 pub struct Timeout<S, H = NoHeaders> {
     inner: S,
@@ -215,6 +225,7 @@ pub struct Timeout<S, H = NoHeaders> {
 
 impl<S> Timeout<S> {
     /// Gives each request to `inner` a time limit of `limit`, on the global timer.
+    #[track_caller]
     pub fn new(inner: S, limit: Duration) -> Self {
         TimeoutLayer::new(limit).layer(inner)
     }
@@ -254,21 +265,36 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let TimeoutLayer { limit: own, source, headers } = &self.layer;
         let inherited = [Deadline::current(), headers.take(&request)];
-        let limit = inherited.into_iter().flatten().map(Deadline::remaining).fold(*own, Duration::min);
+        let inherited = inherited.into_iter().flatten().map(Deadline::remaining).min();
+        let limit = inherited.map_or(*own, |left| left.min(*own));
         let sleep = if limit < *own { source.sleep_exactly(limit) } else { source.sleep(limit) };
-        // By the clock of the timer, while what is inherited is by that of the global timer.
-        let deadline = sleep.deadline().map(|at| Deadline { at });
-        headers.hand_over(&mut request, limit);
-        let response = scope(deadline, || self.inner.call(request));
-        ResponseFuture { response, sleep, limit, deadline }
+        let timer = source.own().cloned();
+        let scope = RequestScope { deadline: sleep.deadline().map(|at| Deadline { at }), timer };
+        let is_over = inherited.is_some_and(|left| left.is_zero());
+        let response = (!is_over).then(|| {
+            headers.hand_over(&mut request, limit);
+            scope.run(|| self.inner.call(request))
+        });
+        ResponseFuture { response, sleep, limit, scope }
     }
 }
 
-/// Runs `code` in the scope of the deadline, if there is one.
-fn scope<R>(deadline: Option<Deadline>, code: impl FnOnce() -> R) -> R {
-    match deadline {
-        Some(deadline) => deadline.sync_scope(code),
-        None => code(),
+/// The scope of a request's deadline.
+#[derive(Debug)]
+struct RequestScope {
+    /// By the clock of the layer's timer. `None` is too far away for the system's clock.
+    deadline: Option<Deadline>,
+    /// `None` for the global timer.
+    timer: Option<Timer>,
+}
+
+impl RequestScope {
+    fn run<R>(&self, code: impl FnOnce() -> R) -> R {
+        match (self.deadline, &self.timer) {
+            (Some(deadline), Some(timer)) => deadline.sync_scope_by(timer, code),
+            (Some(deadline), None) => deadline.sync_scope(code),
+            (None, _) => code(),
+        }
     }
 }
 
@@ -277,12 +303,12 @@ pin_project! {
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F> {
+        // `None` if the deadline had passed before the call.
         #[pin]
-        response: F,
+        response: Option<F>,
         sleep: Sleep,
         limit: Duration,
-        // `None` is too far away for the system's clock.
-        deadline: Option<Deadline>,
+        scope: RequestScope,
     }
 }
 
@@ -295,17 +321,19 @@ where
 
     /// Polls the response before the time limit: one that is ready in time never times out.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let deadline = *this.deadline;
-        if let Poll::Ready(response) = scope(deadline, || this.response.as_mut().poll(context)) {
+        let this = self.project();
+        let elapsed = || Poll::Ready(Err(Elapsed { limit: *this.limit }.into()));
+        let Some(mut response) = this.response.as_pin_mut() else { return elapsed() };
+        if let Poll::Ready(response) = this.scope.run(|| response.as_mut().poll(context)) {
             return Poll::Ready(response.map_err(Into::into));
         }
         ready!(Pin::new(this.sleep).poll(context));
-        // A response that is ready may have been pending for a moment, so that its task returns to
-        // its executor now and then: as every 128th sleep that is over.
-        match scope(deadline, || this.response.poll(context)) {
+        // Limits of the response that end at the same deadline end in this poll. And one that is
+        // ready may have been pending for a moment, so that its task returns to its executor now and
+        // then: as every 128th sleep that is over.
+        match this.scope.run(|| response.poll(context)) {
             Poll::Ready(response) => Poll::Ready(response.map_err(Into::into)),
-            Poll::Pending => Poll::Ready(Err(Box::new(Elapsed { limit: *this.limit }))),
+            Poll::Pending => elapsed(),
         }
     }
 }

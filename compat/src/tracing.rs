@@ -12,9 +12,10 @@ use tracing::warn;
 /// Where an executor runs them, it calls [`run`](Self::run) in place of [`Job::run`], and the
 /// builder's `on_panic` gets [`panicked`](Self::panicked).
 ///
-/// The warnings have the target `shardwheel` and these fields: `took` and `threshold` (a slow
-/// callback), `key` and `message` (a panic), `error` and `what` (a refused timer,
-/// [`WarnRefused`]).
+/// The warnings have the target `shardwheel`, a text (the field `message`, as in every event of
+/// tracing) and these fields: `took` and `threshold` (a slow callback), `key` and `panic` (a panic
+/// and its message; no `key` where other user code than a callback has panicked), `error` and
+/// `what` (a refused timer, [`WarnRefused`]).
 ///
 /// # Examples
 ///
@@ -85,8 +86,8 @@ impl TimerTracing {
     pub fn panicked(panic: &CallbackPanic<'_>) {
         let message = panic.message().unwrap_or("not a string");
         match panic.key() {
-            Some(key) => warn!(target: "shardwheel", ?key, message, "a callback panicked"),
-            None => warn!(target: "shardwheel", message, "user code of a timer panicked"),
+            Some(key) => warn!(target: "shardwheel", ?key, panic = message, "a callback panicked"),
+            None => warn!(target: "shardwheel", panic = message, "user code of a timer panicked"),
         }
     }
 }

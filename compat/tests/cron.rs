@@ -77,6 +77,40 @@ fn steps_are_due_in_both_hours_of_an_overlap() {
     );
 }
 
+/// In Nuuk, Saturday 27 March 2027 ends at 23:00: its 23:30 is due at the first moment of Sunday.
+#[test]
+fn a_gap_that_ends_at_midnight_leaves_no_date_out() {
+    let nuuk = TimeZone::get("America/Nuuk").unwrap();
+    for expression in ["30 23 * * 6", "30 23 27 3 *", "30 23 * * *"] {
+        let cron = Cron::new(expression, nuuk.clone()).unwrap();
+        let date = cron.date_after(system("2027-03-27T12:00[America/Nuuk]"));
+        assert_eq!(date, Some(system("2027-03-28T00:00[America/Nuuk]")), "{expression}");
+    }
+}
+
+/// Apia left out the whole 30 December 2011.
+#[test]
+fn a_gap_of_a_day_does_not_end_a_schedule() {
+    let cron = Cron::new("30 2 * * *", TimeZone::get("Pacific/Apia").unwrap()).unwrap();
+    let next = |date: &SystemTime| cron.date_after(*date);
+    let dates = std::iter::successors(Some(system("2011-12-29T02:30[Pacific/Apia]")), next).skip(1).take(3);
+    let days = ["31T00:00", "31T02:30", "32T02:30"].map(|day| match day.strip_prefix("32") {
+        Some(time) => system(&format!("2012-01-01{time}[Pacific/Apia]")),
+        None => system(&format!("2011-12-{day}[Pacific/Apia]")),
+    });
+    assert!(dates.eq(days));
+}
+
+/// A step is no `*`: of the two days, one suffices. A `+` asks for both.
+#[test]
+fn a_day_of_the_month_and_a_day_of_the_week() {
+    let after = "2027-03-01T12:00[Europe/Berlin]"; // a Monday
+    let first = |expression: &str| dates(expression, after)[0].clone();
+    assert_eq!(first("0 0 */2 * 1"), "03-03 00:00:00 CET");
+    assert_eq!(first("0 0 */2 * +1"), "03-15 00:00:00 CET");
+    assert_eq!(first("0 0 * * 1"), "03-08 00:00:00 CET");
+}
+
 /// A whole timer over both nights: it calls back once in each, at the right moment.
 #[test]
 fn a_timer_goes_through_gap_and_overlap() {
@@ -133,6 +167,31 @@ fn what_is_no_expression_is_refused_by_name() {
         assert!(error.to_string().starts_with(&format!("{expression:?} is no cron expression: ")), "{error}");
         assert_eq!(error.expression, expression);
     }
+}
+
+/// `TimeZone::system()` then shows the time of UTC. In a process of its own, for its environment.
+#[test]
+fn a_zone_that_the_system_does_not_know_is_refused() {
+    if std::env::var_os("TZ").is_some_and(|zone| zone == "Nowhere/City") {
+        let error = Cron::new("0 3 * * *", TimeZone::system()).unwrap_err().to_string();
+        println!("{error}");
+        assert!(
+            error.starts_with("the time zone for \"0 3 * * *\" is unknown: TZ is \"Nowhere/City\""),
+            "{error}"
+        );
+        assert!(error.ends_with("TimeZone::UTC"), "{error}");
+        return;
+    }
+    let name = "a_zone_that_the_system_does_not_know_is_refused";
+    let this = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env("TZ", "Nowhere/City")
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&this.stdout);
+    assert!(this.status.success() && output.contains("1 passed"), "{output}");
+    print!("{output}");
+    assert!(Cron::new("0 3 * * *", TimeZone::UTC).is_ok());
 }
 
 #[test]

@@ -20,8 +20,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use shardwheel::Timer;
-use shardwheel_compat::HyperTimer;
+use shardwheel::{ManualClock, Timer};
+use shardwheel_compat::{HyperTimer, Sleep};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -186,6 +186,65 @@ fn the_global_timer_closes_idle_connections() {
         within(stream.read_to_end(&mut rest)).await.unwrap();
         assert!(begin.elapsed() >= SHORT);
     });
+}
+
+/// The clock is an hour ahead of the system's. A header's time is that of the clock's scope, by
+/// which hyper computes deadlines and sleeps.
+#[test]
+fn in_a_scope_a_header_has_its_time_by_the_clock() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let ((), _) = clock.scope(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(within(async {
+            let address = serve(HyperTimer::default(), LONG).await;
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
+            // The server reads the half and waits for the rest.
+            let closed = tokio::time::timeout(Duration::from_millis(100), stream.read_u8()).await;
+            assert!(closed.is_err(), "closed at once");
+            while Timer::global().stats().pending == 0 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(LONG - Duration::from_millis(1));
+            stream.write_all(b"st: test\r\n\r\n").await.unwrap();
+            let mut response = Vec::new();
+            while !response.ends_with(b"hello") {
+                assert_ne!(stream.read_buf(&mut response).await.unwrap(), 0, "closed");
+            }
+            // The next header has the same time, and then the server closes.
+            ask(&mut stream).await;
+            let mut rest = Vec::new();
+            let mut end = pin!(stream.read_to_end(&mut rest));
+            let begin = shardwheel::now();
+            while tokio::time::timeout(Duration::from_millis(5), &mut end).await.is_err() {
+                clock.advance(LONG / 10);
+            }
+            assert!(shardwheel::now() - begin >= LONG, "closed after {:?}", shardwheel::now() - begin);
+        }));
+    });
+}
+
+/// The own timer's clock is an hour ahead, and refuses: the sleep goes on by the system's clock, for
+/// as long as it was to take, and so does a reset.
+#[test]
+fn a_sleep_that_another_clock_has_refused_takes_no_longer() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let timer = Timer::builder().clock(clock).build().unwrap();
+    let hyper_timer = HyperTimer::new(timer.clone());
+    drop(timer.shutdown());
+    let mut sleep = hyper_timer.sleep_until(hyper_timer.now() + LONG);
+    let left = |sleep: &mut Pin<Box<dyn rt::Sleep>>| {
+        assert!(poll(sleep).is_pending());
+        sleep.as_mut().downcast_mut_pin::<Sleep>().unwrap().deadline().unwrap() - Instant::now()
+    };
+    let first = left(&mut sleep);
+    hyper_timer.reset(&mut sleep, hyper_timer.now() + 2 * LONG);
+    let second = left(&mut sleep);
+    assert!(first <= LONG && second <= 2 * LONG, "{first:?}, {second:?}");
+    hyper_timer.reset(&mut sleep, hyper_timer.now());
+    assert!(poll(&mut sleep).is_ready());
 }
 
 fn poll(sleep: &mut Pin<Box<dyn rt::Sleep>>) -> Poll<()> {

@@ -1,28 +1,39 @@
-//! A program that was written for tokio's timers: the same text runs with ours. What differs is the imports, and what
-//! the guide's page `coming_from` says about the delay queue.
+//! A program that was written for tokio's timers: the same text runs with ours. What differs is the imports, the
+//! function that returns the time, and what the guide's page `coming_from` says about the delay queue.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
+
+const SECOND: Duration = Duration::from_secs(1);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The program. It says what it saw.
 macro_rules! program {
     () => {
         pub(super) async fn run() -> Vec<&'static str> {
             let mut seen = Vec::new();
-            let begin = Instant::now();
+            let begin = now();
 
             sleep(Duration::from_millis(5)).await;
             sleep_until(begin + Duration::from_millis(10)).await;
-            assert!(begin.elapsed() >= Duration::from_millis(10));
+            assert!(now() - begin >= Duration::from_millis(10));
             seen.push("slept");
 
             let late = timeout(Duration::from_millis(5), std::future::pending::<()>()).await;
             seen.push(if late.is_err() { "late" } else { "in time" });
-            let soon = timeout_at(Instant::now() + Duration::from_secs(60), async { 7 }).await;
+            let soon = timeout_at(now() + Duration::from_secs(60), async { 7 }).await;
             assert_eq!(soon.unwrap(), 7);
             let error: std::io::Error = late.unwrap_err().into();
             assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 
-            let mut ticks = interval_at(Instant::now(), Duration::from_millis(2));
+            let mut hours = interval(Duration::from_secs(3_600));
+            assert!(hours.tick().await <= now(), "the first tick comes at once");
+            let mut ticks = interval_at(now(), Duration::from_millis(2));
             for _ in 0..3 {
-                assert!(ticks.tick().await <= Instant::now());
+                assert!(ticks.tick().await <= now());
             }
             ticks.reset();
             ticks.tick().await;
@@ -36,7 +47,7 @@ macro_rules! program {
                 tokio::select! {
                     _ = sleep(Duration::from_millis(1)), if left > 0 => {
                         left -= 1;
-                        idle.as_mut().reset(Instant::now() + Duration::from_millis(10));
+                        idle.as_mut().reset(now() + Duration::from_millis(10));
                     }
                     () = &mut idle => break,
                 }
@@ -50,15 +61,19 @@ macro_rules! program {
 
 mod theirs {
     use std::time::Duration;
-    use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout, timeout_at};
+    use tokio::time::{Instant, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
+
+    fn now() -> Instant {
+        Instant::now()
+    }
 
     program!();
 }
 
 mod ours {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
-    use shardwheel::{interval_at, sleep, sleep_until, timeout, timeout_at};
+    use shardwheel::{interval, interval_at, now, sleep, sleep_until, timeout, timeout_at};
 
     program!();
 }
@@ -96,8 +111,6 @@ async fn the_program_sees_the_same() {
 
 #[tokio::test]
 async fn the_delay_queue_sees_the_same() {
-    use std::time::Duration;
-
     use futures_util::StreamExt;
 
     let ours = queue!(shardwheel::DelayQueue::new(shardwheel::Timer::global()),
@@ -105,4 +118,60 @@ async fn the_delay_queue_sees_the_same() {
     let theirs = queue!(tokio_util::time::DelayQueue::new(), key => key, expired => expired.into_inner());
     assert_eq!(ours, theirs);
     assert_eq!(ours, ["first", "far"]);
+}
+
+fn poll<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
+    Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// What the guide says of theirs: past deadlines, resets to the past, an empty queue, times that are far away.
+#[tokio::test]
+async fn their_delay_queue_does_what_the_guide_says() {
+    use futures_util::StreamExt;
+    use tokio::time::Instant;
+
+    let mut queue = tokio_util::time::DelayQueue::new();
+    assert!(matches!(poll(queue.next()), Poll::Ready(None)), "empty, it ends");
+    let past = Instant::now() - SECOND;
+    queue.insert_at("past", past);
+    let moved = queue.insert("moved", 60 * SECOND);
+    let Poll::Ready(Some(expired)) = poll(queue.next()) else { panic!("it is ready at the next poll") };
+    assert_eq!(expired.get_ref(), &"past");
+    assert!(expired.deadline() > past);
+    queue.reset_at(&moved, past);
+    assert_eq!(queue.peek(), Some(moved), "it has expired, and is shown");
+    let Poll::Ready(Some(expired)) = poll(queue.next()) else { panic!("it is ready at the next poll") };
+    assert_eq!(expired.into_inner(), "moved");
+    let mut far = || queue.insert("far", 3 * 366 * 24 * 3600 * SECOND);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut far)).is_err());
+}
+
+/// What the guide says of ours.
+#[test]
+fn our_delay_queue_does_what_the_guide_says() {
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).build().unwrap();
+    clock.advance(SECOND);
+    let queue = DelayQueue::new(&timer);
+    assert!(poll(std::pin::pin!(queue.next())).is_pending(), "empty, it waits");
+    let past = clock.now() - SECOND / 2;
+    queue.insert_at("past", past).unwrap();
+    let moved = queue.insert("moved", 60 * SECOND).unwrap();
+    assert!(queue.reset_at(&moved, past) && queue.try_recv().is_none(), "at the next tick");
+    clock.advance(SECOND / 1000);
+    // Expired values are not among those that wait, but they count.
+    assert_eq!((queue.iter().len(), queue.len(), queue.is_empty()), (0, 2, false));
+    assert!(!queue.reset(&moved, SECOND) && queue.remove(&moved).is_none());
+    let mut expired: Vec<_> =
+        std::iter::from_fn(|| queue.try_recv()).map(|it| (it.value, it.deadline)).collect();
+    expired.sort_by_key(|(value, _)| *value);
+    assert_eq!(expired, [("moved", past), ("past", past)]);
+
+    let never = queue.insert("never", Duration::MAX).unwrap();
+    let far = queue.insert("far", 500 * YEAR).unwrap();
+    let shown = |key| queue.iter().find(|(shown, _)| *shown == key).map(|(_, due)| due);
+    assert_eq!((shown(never), shown(far)), (Some(None), Some(Some(clock.now() + 500 * YEAR))));
+    clock.advance(Duration::MAX);
+    assert_eq!(queue.try_recv().map(|it| it.value), Some("far"));
+    assert_eq!((queue.try_recv().map(|it| it.value), queue.remove(&never)), (None, Some("never")));
 }

@@ -2,18 +2,21 @@
 
 mod common;
 
+use std::future::poll_fn;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use common::{run, within};
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
 use quinn::{
-    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime,
     TransportConfig,
 };
-use shardwheel::Timer;
+use shardwheel::{Clock, ManualClock, Timer};
 use shardwheel_compat::QuinnRuntime;
 
 const IDLE: Duration = Duration::from_secs(2);
@@ -93,6 +96,47 @@ fn a_connection_that_is_kept_alive_outlives_the_timeout() {
         assert_eq!(connection.close_reason(), None);
         exchange(&connection).await;
     });
+}
+
+/// The clock is an hour ahead of the system's: quinn's time is the clock's, as its timers are.
+#[test]
+fn in_a_scope_a_connection_ends_by_the_clock() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let ((), _) = clock.scope(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(within(async {
+            assert_eq!(QuinnRuntime::default().now(), clock.now());
+            let connection = connect(QuinnRuntime::default(), None).await;
+            exchange(&connection).await;
+            let begin = clock.now();
+            let mut closed = pin!(connection.closed());
+            // It does not end by the system's clock.
+            assert!(tokio::time::timeout(IDLE + IDLE / 4, &mut closed).await.is_err());
+            while tokio::time::timeout(Duration::from_millis(5), &mut closed).await.is_err() {
+                clock.advance(IDLE / 20);
+            }
+            assert!(clock.now() - begin >= IDLE, "closed after {:?}", clock.now() - begin);
+        }));
+    });
+}
+
+/// The own timer's clock is an hour ahead, and refuses: quinn's resets go on by the system's clock.
+#[test]
+fn a_timer_that_another_clock_has_refused_takes_no_longer() {
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(3600));
+    let timer = Timer::builder().clock(clock).build().unwrap();
+    let runtime = QuinnRuntime::new(timer.clone());
+    drop(timer.shutdown());
+    let begin = Instant::now();
+    let mut alarm = runtime.new_timer(runtime.now() + IDLE);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(alarm.as_mut().poll(&mut context).is_pending());
+    alarm.as_mut().reset(runtime.now() + IDLE / 20);
+    // By the deadline as it is, that would take an hour.
+    run(poll_fn(|context| alarm.as_mut().poll(context)));
+    assert!(begin.elapsed() >= IDLE / 20);
 }
 
 #[test]

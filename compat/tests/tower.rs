@@ -4,6 +4,8 @@ mod common;
 
 use std::future;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -11,11 +13,11 @@ use axum::error_handling::HandleErrorLayer;
 use axum::http::StatusCode;
 use axum::routing;
 use common::{eventually, get, run};
-use shardwheel::{Deadline, Timer};
+use shardwheel::{Deadline, ManualClock, TimeoutError, Timer};
 use shardwheel_compat::tower::{BoxError, Elapsed};
 use shardwheel_compat::{Timeout, TimeoutLayer};
 use tokio::net::TcpListener;
-use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const LIMIT: Duration = Duration::from_millis(200);
 
@@ -139,10 +141,112 @@ fn a_request_inherits_the_deadline_of_its_scope() {
     });
 }
 
+/// A service that counts its calls.
+fn counting(calls: &Arc<AtomicU32>) -> impl Service<(), Response = (), Error = BoxError> + use<> {
+    let calls = Arc::clone(calls);
+    service_fn(move |()| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        future::ready(Err::<(), _>(BoxError::from("busy")))
+    })
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_answered_without_a_call() {
+    run(async {
+        let calls = Arc::new(AtomicU32::new(0));
+        let mut service = Timeout::new(counting(&calls), LIMIT);
+        let attempts = async {
+            for _ in 0..260 {
+                let error = service.ready().await.unwrap().call(()).await.unwrap_err();
+                assert!(error.is::<Elapsed>(), "{error}");
+            }
+        };
+        Deadline::after(Duration::ZERO).scope(attempts).await;
+        assert_eq!(calls.load(Ordering::Relaxed), 0);
+    });
+}
+
+/// The deadline is that of the layer's timer for what goes by its clock, and for all else as far
+/// away as by that clock.
+#[test]
+fn the_deadline_is_handed_on_by_the_clock_of_its_reader() {
+    let (clock, limit) = (ManualClock::new(), Duration::from_secs(5));
+    clock.advance(Duration::from_secs(3_600));
+    let timer = Timer::builder().clock(clock.clone()).build().unwrap();
+    let [own, sibling] = [timer.clone(), Timer::builder().clock(clock.clone()).build().unwrap()];
+    let inner = service_fn(move |()| {
+        let timers = [own.clone(), sibling.clone()];
+        let left = Deadline::current().unwrap().remaining();
+        let global = shardwheel::timeout(Duration::from_secs(600), future::ready(())); // made in the call
+        async move {
+            let own = timers.map(|timer| timer.timeout(Duration::from_secs(600), future::pending::<()>()));
+            let [first, second] = own;
+            global.await?;
+            let inner = Deadline::current().unwrap().remaining();
+            Ok::<_, BoxError>((left, inner, first.await.is_err(), second.await.is_err()))
+        }
+    });
+    let service = TimeoutLayer::new(limit).with_timer(timer).layer(inner);
+    let answer = clock.run_until_stalled(service.oneshot(())).unwrap();
+    let (left, inner, first, second) = answer.unwrap();
+    assert!(left <= limit && inner <= limit, "{left:?} {inner:?}");
+    assert!(left > limit / 2 && first && second, "{left:?}");
+    assert_eq!(clock.elapsed(), Duration::from_secs(3_605));
+}
+
+#[test]
+fn a_layer_on_the_timer_of_a_group_outlives_the_group() {
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).build().unwrap();
+    let group = timer.group();
+    let layer = TimeoutLayer::new(LIMIT).with_timer(Timer::clone(&group));
+    drop(group);
+    let service = layer.layer(service_fn(|()| future::pending::<Result<(), BoxError>>()));
+    let answer = clock.run_until_stalled(service.oneshot(())).expect("it ends by the timer's clock");
+    assert!(answer.unwrap_err().is::<Elapsed>());
+    assert_eq!((clock.elapsed(), timer.stats().pending), (LIMIT, 0));
+}
+
+/// A limit of the service that is longer than the layer's ends with it. The service answers then,
+/// also if its own timer has not fired yet: here nothing ever fires it.
+#[test]
+fn a_service_whose_limit_ends_with_the_deadline_answers() {
+    run(async {
+        let (late, _driver) = Timer::builder().build_driven().unwrap();
+        let own = late.clone();
+        let inner = service_fn(move |()| {
+            let own = own.timeout(LIMIT * 1_000, future::pending::<()>());
+            async {
+                assert_eq!(own.await, Err(TimeoutError::Elapsed));
+                Err::<(), _>(BoxError::from("the service's own answer"))
+            }
+        });
+        let error = Timeout::new(inner, LIMIT).oneshot(()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the service's own answer");
+    });
+}
+
+#[test]
+fn of_many_limits_that_end_together_the_services_answer() {
+    run(async {
+        let requests = (0..2_000).map(|_| {
+            let inner = service_fn(|()| async {
+                let own = shardwheel::timeout(LIMIT * 1_000, future::pending::<()>()).await;
+                own.map_err(|_| BoxError::from("the service's own answer"))
+            });
+            tokio::spawn(Timeout::new(inner, LIMIT).oneshot(()))
+        });
+        let mut by_the_layer = 0;
+        for request in requests.collect::<Vec<_>>() {
+            by_the_layer += u32::from(request.await.unwrap().unwrap_err().is::<Elapsed>());
+        }
+        assert_eq!(by_the_layer, 0, "of 2,000");
+    });
+}
+
 #[cfg(feature = "http")]
 mod headers {
     use axum::http::Request;
-    use shardwheel::ManualClock;
     use shardwheel_compat::tower::{HTTP_HEADER, Headers};
 
     use super::*;
@@ -171,7 +275,6 @@ mod headers {
             (None, "60000000u"),
             (Some("5S"), "5000000u"),
             (Some("2H"), "60000000u"),
-            (Some("0m"), "0n"),
             (Some("five"), "60000000u"),
             (Some(""), "60000000u"),
         ] {
@@ -181,13 +284,25 @@ mod headers {
             (None, "60000"),
             (Some("250"), "250"),
             (Some("90000"), "60000"),
-            (Some("0"), "1"),
+            (Some("0"), "60000"), // no limit, says Envoy
             (Some("5S"), "60000"),
             (Some("+5"), "60000"),
             (Some("99999999999999999999"), "60000"),
         ] {
             assert_eq!(handed_over(Headers::Http, sent), handed, "{sent:?}");
         }
+    }
+
+    #[test]
+    fn a_header_whose_time_has_passed_is_answered_without_a_call() {
+        run(async {
+            let service =
+                ServiceBuilder::new().layer(TimeoutLayer::new(LIMIT).headers(Headers::Grpc)).service_fn(
+                    |_: Request<()>| -> future::Ready<Result<(), BoxError>> { unreachable!("it is called") },
+                );
+            let request = Request::builder().header("grpc-timeout", "0m").body(()).unwrap();
+            assert!(service.oneshot(request).await.unwrap_err().is::<Elapsed>());
+        });
     }
 
     /// The timer's slack is on top of the layer's own limit, not of what the caller grants.

@@ -1142,8 +1142,8 @@ def drop_of_a_queue() -> Protocol:
         (drops, shard),
         STACK_SITES
         | {
-            "note_drop": Site("delay_queue/entry.rs", "close", "is_closed.store("),
-            "is_dropped": Site("delay_queue/entry.rs", "push", "is_closed.load("),
+            "note_drop": Site("delay_queue/entry.rs", "note_drop", "is_dropped.store("),
+            "is_dropped": Site("delay_queue/entry.rs", "push", "is_dropped.load("),
         },
         bad=lambda r: r.drop_takes + r.takes != 1,
         needed=("push", "take_all"),

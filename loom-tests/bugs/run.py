@@ -61,7 +61,7 @@ TSAN = {
     "RUSTFLAGS": f"-Zsanitizer=thread {SANITIZER} --cfg crossbeam_sanitize_thread --cfg shardwheel_model",
     "TSAN_OPTIONS": "halt_on_error=1",
 }
-# As in .ci/run: the same profiles, flags and numbers.
+# As in .ci/run: the same profiles and flags.
 TOOLS = {
     "tests": Tool(".", "cargo test --locked {args}", {}),
     "simulation": Tool(".", "cargo test --locked --release --test simulation {args}", {"SHARDWHEEL_SIM_SEEDS": "1000"}),

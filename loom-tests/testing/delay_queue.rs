@@ -4,7 +4,7 @@
 
 use std::task::{Poll, Waker};
 
-use super::entry::{Boxed, Entry, QueueState};
+use super::entry::{Boxed, CLOSED, Entry, QueueState};
 use super::list::Listing;
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
@@ -34,9 +34,30 @@ impl Queue {
         left
     }
 
+    /// Counts a value that is about to be passed to [`expire`](Self::expire); false if the queue is
+    /// closed and refuses it.
+    pub fn insert(&self) -> bool {
+        let is_open = self.shared.count_insert() < CLOSED;
+        if !is_open {
+            self.remove();
+        }
+        is_open
+    }
+
+    /// Takes a value out that was inserted and does not expire.
+    pub fn remove(&self) {
+        self.shared.count_removal();
+        self.shared.end_if_empty(Waker::wake);
+    }
+
+    /// Takes no more values.
+    pub fn close(&self) {
+        self.shared.close(Waker::wake);
+    }
+
     /// Takes what has expired, as the drop of the queue does.
-    pub fn close(&self) -> Vec<u64> {
-        self.shared.close();
+    pub fn drop_values(&self) -> Vec<u64> {
+        self.shared.note_drop();
         std::iter::from_fn(|| self.shared.next_due()).map(|entry| number(&entry)).collect()
     }
 
@@ -56,7 +77,11 @@ impl Queue {
     }
 
     fn poll_for(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<u64>> {
-        self.shared.poll(consumer, waker, drop).map(|entry| entry.map(|entry| number(&entry)))
+        let polled = self.shared.poll(consumer, waker, drop);
+        if let Poll::Ready(Some(_)) = polled {
+            self.shared.end_if_empty(Waker::wake);
+        }
+        polled.map(|entry| entry.map(|entry| number(&entry)))
     }
 }
 

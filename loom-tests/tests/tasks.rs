@@ -135,10 +135,82 @@ fn hazard_17_two_values_against_the_drop_of_the_queue() {
             let queue = Arc::clone(&queue);
             thread::spawn(move || queue.expire(value))
         });
-        let mut dropped = queue.close();
+        let mut dropped = queue.drop_values();
         shards.into_iter().for_each(|shard| dropped.extend(shard.join().unwrap()));
         dropped.sort_unstable();
         assert_eq!(dropped, [1, 2]);
+    });
+}
+
+/// A queue is closed while a producer inserts. The value is refused, or the consumer gets it before
+/// the end.
+#[test]
+fn hazard_21_a_close_against_an_insert() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let (inserts, closes) = (Arc::clone(&queue), Arc::clone(&queue));
+        let producer = thread::spawn(move || {
+            let is_taken = inserts.insert();
+            if is_taken {
+                inserts.expire(1);
+            }
+            is_taken
+        });
+        let closer = thread::spawn(move || closes.close());
+        let received = receive(&queue, 2);
+        assert_eq!(received.len(), usize::from(producer.join().unwrap()));
+        closer.join().unwrap();
+    });
+}
+
+/// A queue is closed while its last value is removed. The consumer gets the end.
+#[test]
+fn hazard_21_a_close_against_the_removal_of_the_last_value() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        assert!(queue.insert());
+        let (removes, closes) = (Arc::clone(&queue), Arc::clone(&queue));
+        let remover = thread::spawn(move || removes.remove());
+        let closer = thread::spawn(move || closes.close());
+        assert!(receive(&queue, 1).is_empty());
+        remover.join().unwrap();
+        closer.join().unwrap();
+    });
+}
+
+/// A queue is closed while one of two consumers takes its last value. Both get the end.
+#[test]
+fn hazard_21_a_close_against_two_consumers() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        assert!(queue.insert());
+        queue.expire(1);
+        let (other, closes) = (Arc::clone(&queue), Arc::clone(&queue));
+        let consumer = thread::spawn(move || receive(&other, 2).len());
+        let closer = thread::spawn(move || closes.close());
+        let received = receive(&queue, 2).len();
+        assert_eq!(received + consumer.join().unwrap(), 1);
+        closer.join().unwrap();
+    });
+}
+
+/// A queue is closed while a removed value's count and a refused one's are read. It does not end
+/// while a value is in it.
+#[test]
+fn hazard_21_a_refused_value_does_not_end_the_queue() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        assert!(queue.insert());
+        queue.close();
+        let refused = Arc::clone(&queue);
+        let producer = thread::spawn(move || assert!(!refused.insert()));
+        let remover = Arc::clone(&queue);
+        let other = thread::spawn(move || assert!(!remover.insert()));
+        assert!(queue.enter().poll(Waker::noop()).is_pending());
+        producer.join().unwrap();
+        other.join().unwrap();
+        queue.expire(1);
+        assert_eq!(receive(&queue, 2), [1]);
     });
 }
 

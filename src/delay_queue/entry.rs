@@ -20,8 +20,7 @@ use super::keys::QueueKey;
 use super::waiters::Waiters;
 use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
-use crate::sync::plain::AtomicU64;
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, plain};
 use crate::tick::Tick;
 use crate::timer::{Nanos, PanicGuard, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
@@ -111,16 +110,21 @@ pub(super) struct QueueState<T> {
     pub(super) waiters: Waiters,
     has_ended: AtomicBool,
     /// Whether the queue has been dropped. Read and written beside a push and a take of a stack.
+    is_dropped: AtomicBool,
+    /// Whether the queue is closed, for threads that take values out: see `close`.
     is_closed: AtomicBool,
-    /// How many values have been inserted. Written by producers.
+    /// How many values have been inserted, and [`CLOSED`]. Written by producers, and by the close.
     inserted: CachePadded<AtomicU64>,
     /// How many of them were removed, or refused. Written by these threads.
     removed: CachePadded<AtomicU64>,
 }
 
+/// In the count of inserts: the queue takes no more values.
+pub(super) const CLOSED: u64 = 1 << 63;
+
 impl<T: Send + 'static> QueueState<T> {
     pub(super) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT: plain::AtomicU64 = plain::AtomicU64::new(1);
         Self {
             // Ordering: Relaxed, the number alone matters.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -128,6 +132,7 @@ impl<T: Send + 'static> QueueState<T> {
             unexpired: Outbox::new(),
             waiters: Waiters::new(),
             has_ended: AtomicBool::new(false),
+            is_dropped: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
             removed: CachePadded::new(AtomicU64::new(0)),
@@ -138,16 +143,61 @@ impl<T: Send + 'static> QueueState<T> {
         // Read first, so the difference is not less than at some moment of the call.
         let left = self.left();
         // Ordering: Relaxed, a count.
-        self.inserted.load(Ordering::Relaxed).saturating_sub(left) as usize
+        (self.inserted.load(Ordering::Relaxed) & !CLOSED).saturating_sub(left) as usize
     }
 
     /// How many values have left the queue.
     pub(super) fn left(&self) -> u64 {
-        // Ordering: Relaxed, a count.
-        self.removed.load(Ordering::Relaxed) + self.due.count() + self.unexpired.count()
+        // Ordering: Acquire, pairs with the Release in `count_removal`: the insert of what was
+        // removed is counted.
+        self.removed.load(Ordering::Acquire) + self.due.count() + self.unexpired.count()
     }
 
-    /// Whether the timer has ended: all its values have been passed on.
+    /// Counts a value that is about to be inserted, and returns its number. From [`CLOSED`] on: the
+    /// queue is closed, and the value has to be removed again.
+    pub(super) fn count_insert(&self) -> u64 {
+        // Ordering: Relaxed, a count, and the number alone matters. The order of the inserts and
+        // the close is that of their read-modify-writes.
+        self.inserted.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a value that was removed, or refused.
+    pub(super) fn count_removal(&self) {
+        // Ordering: AcqRel. Release pairs with the Acquire in `left`, Acquire with the Release in
+        // `close`.
+        self.removed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes no more values, and ends the queue if it is empty. If not, the thread that takes the
+    /// last value out does so.
+    ///
+    /// *Against an insert.* Both change the count of inserts. If the insert comes first, each
+    /// thread that sees the close sees it counted. If not, the insert sees the close.
+    ///
+    /// *Against the last value.* That is counted where a removal is counted, or under the lock of
+    /// the outbox. If this comes before the same step of the close, the close sees the queue empty.
+    /// If not, the thread that takes the value sees the close.
+    pub(super) fn close(&self, wake: impl Fn(Waker)) {
+        // Ordering: Relaxed, published by the next store.
+        self.inserted.fetch_or(CLOSED, Ordering::Relaxed);
+        // Ordering: Release, pairs with the Acquire in `end_if_empty`: the inserts are counted.
+        self.is_closed.store(true, Ordering::Release);
+        // Ordering: AcqRel, pairs with that of `count_removal`.
+        self.removed.fetch_add(0, Ordering::AcqRel);
+        drop(self.due.taken.lock());
+        self.end_if_empty(wake);
+    }
+
+    /// Ends the queue if it is closed and holds no value. For each thread that has taken one out.
+    pub(super) fn end_if_empty(&self, wake: impl Fn(Waker)) {
+        // Ordering: Acquire, pairs with the Release in `close`.
+        if self.is_closed.load(Ordering::Acquire) && self.len() == 0 {
+            self.note_end(wake);
+        }
+    }
+
+    /// Whether no value comes any more: the timer has ended and all its values have been passed on,
+    /// or the queue is closed and empty.
     pub(super) fn has_ended(&self) -> bool {
         // Ordering: Acquire, pairs with the Release in `note_end`: the stacks hold all values.
         self.has_ended.load(Ordering::Acquire)
@@ -160,9 +210,9 @@ impl<T: Send + 'static> QueueState<T> {
     }
 
     /// Nothing is consumed from now on: the caller takes what is in the stacks, and drops it.
-    pub(super) fn close(&self) {
+    pub(super) fn note_drop(&self) {
         // Ordering: Relaxed, see `push`.
-        self.is_closed.store(true, Ordering::Relaxed);
+        self.is_dropped.store(true, Ordering::Relaxed);
     }
 
     /// Passes a value that has expired to the consumers. `wake` wakes those that wait. If the queue
@@ -174,12 +224,12 @@ impl<T: Send + 'static> QueueState<T> {
 
     /// Pushes to one of the outboxs. No value is left there once the queue has been dropped, and so
     /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
-    /// last take of the queue's drop, which takes the value, or after it, and then the queue is
-    /// seen closed.
+    /// last take of the queue's drop, which takes the value, or after it, and then the drop is
+    /// seen.
     fn push(&self, outbox: &Outbox<T>, entry: Boxed<T>, mut discard: impl FnMut(Boxed<T>)) {
         outbox.pushed.push(entry);
         // Ordering: Relaxed. If a take came before the push, what was written before it is seen.
-        if self.is_closed.load(Ordering::Relaxed) {
+        if self.is_dropped.load(Ordering::Relaxed) {
             let mut left = outbox.pushed.take_all();
             while let Some(entry) = left.pop() {
                 discard(entry);
@@ -229,18 +279,20 @@ impl<T: Send + 'static> Ticket<T> {
         (deadline, armed_for): (Nanos, Tick),
         value: T,
     ) -> (u64, Self) {
-        // Ordering: Relaxed, a count, and the number alone matters.
-        let id = shared.inserted.fetch_add(1, Ordering::Relaxed);
+        let id = shared.count_insert();
         let entry = Stacked::boxed(Entry { value, id, deadline, armed_for, expired: None });
         (id, Self { entry: Some(entry), shared: Arc::clone(shared) })
     }
 
     /// The value of a ticket that has not run.
-    pub(super) fn into_value(mut self) -> T {
-        let entry = self.entry.take().expect("a ticket that has not run has its value");
-        // Ordering: Relaxed, a count.
-        self.shared.removed.fetch_add(1, Ordering::Relaxed);
-        entry.value.value
+    pub(super) fn into_value(self) -> T {
+        self.into_entry().expect("a ticket that has not run has its value").value.value
+    }
+
+    /// The value in its box, counted as removed.
+    pub(super) fn into_entry(mut self) -> Option<Boxed<T>> {
+        self.shared.count_removal();
+        self.entry.take()
     }
 }
 

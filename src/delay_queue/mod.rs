@@ -16,16 +16,17 @@ mod waiters;
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 pub use entry::Expired;
 pub use keys::QueueKey;
 
-use crate::error::ScheduleError;
+use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
-use entry::{QueueState, Ticket};
+use entry::{CLOSED, QueueState, Ticket};
 use keys::{Moved, Record};
 use list::{Listing, SHARE};
 
@@ -35,8 +36,9 @@ use list::{Listing, SHARE};
 /// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
 /// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes
 /// to one of them. They wait while the queue is empty, because other threads may insert. The queue
-/// ends when the timer has been shut down and all that has expired is taken. Of a task's polls,
-/// every 128th on a thread gives way to other tasks, as with a [`Sleep`](crate::Sleep).
+/// ends when it is [closed](Self::close) and all values are taken, or when the timer has been shut
+/// down and all that has expired is taken. Of a task's polls, every 128th on a thread gives way to
+/// other tasks, as with a [`Sleep`](crate::Sleep).
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick. If several
 /// threads insert, the order of values that are due at about the same time may differ.
@@ -47,8 +49,8 @@ use list::{Listing, SHARE};
 ///
 /// Each value comes out once: by a consumer when it has expired, or by [`remove`](Self::remove).
 /// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
-/// [`Timer::shutdown`] does not return it. If the queue is dropped, the values that have expired
-/// are dropped with it, and the others at their deadlines, or when the timer ends.
+/// [`Timer::shutdown`] does not return it. If the queue is dropped, all its values are dropped with
+/// it, at once; a consumer of an [`Arc`] keeps the queue while it waits.
 ///
 /// # Examples
 ///
@@ -94,8 +96,9 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the value, if the timer has been shut down, if as many timers are
-    /// pending as the timer may hold, or if the system gives no memory.
+    /// [`ScheduleError`], with the value, if the queue is [closed](Self::close), if the timer has
+    /// been shut down, if as many timers are pending as the timer may hold, or if the system gives
+    /// no memory.
     ///
     /// # Performance
     ///
@@ -114,8 +117,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.insert_for(handle, times, value)
     }
 
-    /// Inserts a value that expires at `deadline`; if that has passed, at the next tick. As
-    /// [`insert`](Self::insert).
+    /// Inserts a value that expires at `deadline`, by the clock of the timer; if that has passed, at
+    /// the next tick. As [`insert`](Self::insert).
     ///
     /// # Errors
     ///
@@ -136,7 +139,12 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
-        match handle.schedule(None, tick, ticket) {
+        let scheduled = if id < CLOSED {
+            handle.schedule(None, tick, ticket)
+        } else {
+            Err(ScheduleError::new(ScheduleErrorKind::QueueClosed, ticket))
+        };
+        match scheduled {
             Ok(key) => {
                 let record = (id, TimerKey::once(key));
                 self.list.add(record);
@@ -144,7 +152,7 @@ impl<T: Send + 'static> DelayQueue<T> {
             }
             Err(refused) => {
                 let refused = refused.map(Ticket::into_value);
-                self.sweep();
+                self.note_left();
                 Err(refused)
             }
         }
@@ -158,14 +166,51 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock, for
     /// O(log moved values).
     pub fn remove(&self, key: &QueueKey) -> Option<T> {
+        let value = self.cancel(key)?.into_value();
+        self.note_left();
+        Some(value)
+    }
+
+    /// Takes a value's ticket out of the timer.
+    fn cancel(&self, key: &QueueKey) -> Option<Ticket<T>> {
         let (handle, timer_key) = self.home_of(key)?;
         let cancelled = handle.scheduler.cancel(timer_key.key()).or_else(|| {
             let moved = self.moved.forget(key.id)?;
             handle.scheduler.cancel(moved.key())
         });
-        let value = cancelled?.into_content::<Ticket<T>>().into_value();
-        self.sweep();
-        Some(value)
+        Some(cancelled?.into_content::<Ticket<T>>())
+    }
+
+    /// Closes the queue: from now on inserts are refused, and the error has the value.
+    ///
+    /// The values in the queue stay, and come out when they are due; they can still be reset or
+    /// removed. When the last one has left, the consumers get `None`, and the stream ends; an empty
+    /// queue ends at once. To end a queue before its values are due, close it and
+    /// [`drain`](Self::drain) it. A second call changes nothing.
+    ///
+    /// An insert beside this call is refused, or its value comes out as any other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let queue = DelayQueue::new(&Timer::new()?);
+    /// queue.insert("last", Duration::from_millis(5))?;
+    /// queue.close();
+    /// let refused = queue.insert("more", Duration::from_millis(5)).unwrap_err();
+    /// assert_eq!(refused.into_payload(), "more");
+    /// assert_eq!(queue.blocking_recv().map(|expired| expired.value), Some("last"));
+    /// assert_eq!(queue.blocking_recv(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) {
+        self.shared.close(|waker| self.wake(waker));
+    }
+
+    fn wake(&self, waker: Waker) {
+        self.timer.first_shard().guard.run(None, || waker.wake());
     }
 
     /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
@@ -182,7 +227,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.move_to(key, |handle| handle.tick_after(delay))
     }
 
-    /// Makes a value expire at `deadline`; as [`reset`](Self::reset).
+    /// Makes a value expire at `deadline`, by the clock of the timer; as [`reset`](Self::reset).
     pub fn reset_at(&self, key: &QueueKey, deadline: Instant) -> bool {
         self.move_to(key, |handle| handle.tick_for(deadline))
     }
@@ -201,9 +246,11 @@ impl<T: Send + 'static> DelayQueue<T> {
         QueueKey { queue: self.shared.id, id, timer_key: Some(timer_key) }
     }
 
-    /// Sweeps the list, if it is the turn of the value that has just left, or was refused. If
-    /// several threads take values out, a turn may be missed: the next one does its work.
-    fn sweep(&self) {
+    /// Notes that a value has just left, or was refused. Ends a queue that is closed and empty.
+    /// Sweeps the list, if it is the value's turn. If several threads take values out, a turn may be
+    /// missed: the next one does its work.
+    fn note_left(&self) {
+        self.shared.end_if_empty(|waker| self.wake(waker));
         if self.shared.left().is_multiple_of(SHARE) {
             let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
             self.list.sweep(self.len(), |record| self.moved.at_present(record, waits).is_some());
@@ -231,14 +278,16 @@ impl<T: Send + 'static> DelayQueue<T> {
 }
 
 impl<T: Send + 'static> Drop for DelayQueue<T> {
-    /// Drops what has expired. The first panic in a value's drop goes on after the others, which
-    /// are counted and reported.
+    /// Drops all values. The first panic in a value's drop goes on after the others, which are
+    /// counted and reported.
     fn drop(&mut self) {
-        self.shared.close();
+        self.shared.note_drop();
         let handle = self.timer.first_shard();
         handle.forget_watcher(self.shared.id);
         self.shared.waiters.take_all().for_each(|waker| handle.guard.discard(waker));
-        self.shared.drop_all(handle);
+        // A value that expires meanwhile is dropped by the thread that fires it, or is due here.
+        let records = self.list.records().into_iter();
+        self.shared.drop_all(handle, records.filter_map(|record| self.cancel(&self.key_of(record))));
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::Stream;
 
-use super::entry::{Boxed, Expired, QueueState};
+use super::entry::{Boxed, Expired, QueueState, Ticket};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
@@ -50,11 +50,12 @@ impl<T: Send + 'static> QueueState<T> {
         }
     }
 
-    /// Drops all that is left to the consumers. The first panic goes on, the others end in
-    /// `handle`.
-    pub(super) fn drop_all(&self, handle: &ShardHandle) {
+    /// Drops the values that still wait, which `cancel` takes out of the timer, and then all that
+    /// is left to the consumers. The first panic goes on, the others end in `handle`.
+    pub(super) fn drop_all(&self, handle: &ShardHandle, waiting: impl Iterator<Item = Ticket<T>>) {
         let mut panics = FirstPanic::default();
-        for entry in iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next())) {
+        let left = iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next()));
+        for entry in waiting.filter_map(Ticket::into_entry).chain(left) {
             if panics.takes_next() { panics.catch_drop(entry) } else { handle.guard.discard(entry) }
         }
         panics.resume();
@@ -68,7 +69,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
-    /// all that has expired is taken.
+    /// all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// It waits while the queue is empty as well. Any number of tasks and threads may wait: each
     /// value goes to one of them. A future that is dropped takes no value with it.
@@ -98,7 +99,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
-    /// down and all that has expired is taken.
+    /// down and all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// In async code use [`next`](Self::next): this call would stop all tasks of its thread. A
     /// callback of the timer must not call it either, because it would wait for its own thread.
@@ -346,7 +347,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Forgets a value that has left the queue by its timer.
     fn forget(&self, id: u64) {
         self.moved.forget(id);
-        self.sweep();
+        self.note_left();
     }
 }
 
@@ -371,7 +372,8 @@ impl<T: Send + 'static> Drop for Waiter<'_, T> {
 }
 
 #[cfg(feature = "stream")]
-/// Yields what has expired; waits while nothing has. Ends when the timer has been shut down.
+/// Yields what has expired; waits while nothing has. Ends when the timer has been shut down, or when
+/// the queue is closed and empty.
 impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 

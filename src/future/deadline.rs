@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
-use crate::timer::{Inherited, Scoped, nanos};
+use super::global::now;
+use crate::timer::{Inherited, Scoped, ShardHandle, nanos};
 
 /// When a request has to be answered: an instant that all calls made for the request inherit.
 ///
@@ -20,9 +21,8 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # The clock
 ///
 /// A deadline is an [`Instant`]. [`after`](Self::after), [`remaining`](Self::remaining) and the
-/// headers read the clock of the [global timer](crate::Timer::global): the system's, or that of the
-/// [`ManualClock`](crate::ManualClock) in whose [scope](crate::ManualClock::scope) they are called.
-/// A timer with another clock compares the deadline with the time of its own clock. For such a
+/// headers go by [`now`](crate::now()), the time of the global timer where they are called. A timer
+/// with another clock compares the deadline with the time of its own clock. For such a
 /// timer, make the deadline of its [`Timer::now`](crate::Timer::now):
 /// `Deadline { at: timer.now() + limit }`.
 ///
@@ -52,7 +52,8 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # Performance
 ///
 /// No call allocates, except for those that make or refuse a header. A time limit reads one
-/// thread-local for it, when it is made. A scope writes that thread-local twice at each poll.
+/// thread-local for it, when it is made; one that ends at the deadline reads the clock at each poll.
+/// A scope writes that thread-local twice at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline {
     /// The instant, by the clock of the timers for which the deadline is meant.
@@ -113,7 +114,8 @@ impl Deadline {
     /// assert_eq!(Deadline::current(), None);
     /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
-        Scoped { future: future.into_future(), inherited: Inherited { scope: None, deadline: Some(self.at) } }
+        let inherited = Inherited { deadline: Some(self.at), ..Inherited::default() };
+        Scoped { future: future.into_future(), inherited }
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
@@ -121,15 +123,56 @@ impl Deadline {
     /// callbacks that a clock or a driver runs there, and the tasks that a runtime polls in its
     /// `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
-        Inherited { scope: None, deadline: Some(self.at) }.run(code)
+        Inherited { deadline: Some(self.at), ..Inherited::default() }.run(code)
+    }
+
+    /// Calls `code` in the scope of a deadline that is a time of `timer`'s clock.
+    ///
+    /// As [`sync_scope`](Self::sync_scope), where that clock is the one of the global timer. If it is
+    /// another one, the time limits of timers that go by that clock end at the deadline, and for all
+    /// else, such as [`current`](Self::current), it is as far from now as it is by that clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{Deadline, ManualClock, Timer};
+    ///
+    /// let (limit, clock) = (Duration::from_secs(5), ManualClock::new());
+    /// clock.advance(Duration::from_secs(3600));
+    /// let timer = Timer::builder().clock(clock).build()?;
+    /// let deadline = Deadline { at: timer.now() + limit };
+    /// deadline.sync_scope_by(&timer, || {
+    ///     let current = Deadline::current().expect("there is one");
+    ///     assert!(current.remaining() <= limit);
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sync_scope_by<R>(self, timer: &crate::Timer, code: impl FnOnce() -> R) -> R {
+        self.by_clock_of(timer.handle()).run(code)
+    }
+
+    /// What a deadline by the clock of the shard's timer gives to a scope. For what goes by another
+    /// clock, it is as far away as it is by that clock.
+    fn by_clock_of(self, shard: &Arc<ShardHandle>) -> Inherited {
+        let is_global = Inherited::current()
+            .scope
+            .map_or(!shard.time.is_users(), |scope| scope.timer.first_shard().time.has_clock_of(&shard.time));
+        if is_global {
+            return Inherited { deadline: Some(self.at), ..Inherited::default() };
+        }
+        let left = self.at.saturating_duration_since(shard.now_instant());
+        let own = Some((Arc::clone(shard), self.at));
+        Inherited { deadline: Some(Self::after(left).at), own, scope: None }
     }
 
     /// Returns the time that is left as the value of gRPC's header
     /// [`grpc-timeout`](Self::GRPC_HEADER): at most eight digits, and the finest unit that they
     /// allow.
     ///
-    /// It is rounded down, so it never grants more time than is left. The value is `0n` if the
-    /// deadline has passed.
+    /// It is rounded down, so it never grants more time than is left. If the deadline has passed, the
+    /// value is the least that is valid, `1n`: gRPC's values are positive, and servers such as
+    /// grpc-go's refuse a request with `0n`.
     ///
     /// # Examples
     ///
@@ -145,10 +188,13 @@ impl Deadline {
         let left = nanos(self.remaining());
         let has_eight_digits = |&(_, nanos): &(char, u64)| left / nanos < 100_000_000;
         let (unit, nanos) = units().find(has_eight_digits).expect("a hundred years are fewer hours");
-        format!("{}{unit}", left / nanos)
+        format!("{}{unit}", (left / nanos).max(1))
     }
 
     /// Returns the deadline that is so far from now as the value of gRPC's header says.
+    ///
+    /// A value of zero is not valid, but some clients send it for a deadline that has passed: it is
+    /// read as that.
     ///
     /// # Errors
     ///
@@ -177,11 +223,6 @@ impl Deadline {
         let error = || DeadlineError { value: value.chars().take(40).collect() };
         left.map(Self::after).ok_or_else(error)
     }
-}
-
-/// The time by the clock of the timer that is global here.
-fn now() -> Instant {
-    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
 }
 
 /// The value of a header is not a deadline.

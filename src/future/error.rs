@@ -109,17 +109,18 @@ impl fmt::Display for TimeoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elapsed => f.write_str(ELAPSED),
-            Self::Sleep(_) => f.write_str("there is no timer for the time limit"),
+            Self::Sleep(error) if error.is_shut_down() => f.write_str(
+                "the timer of this time limit has ended, so nothing limits the time; keep a handle of it, \
+                 or use the global timer's `timeout`",
+            ),
+            Self::Sleep(_) => f.write_str("the timer of this time limit refused it, or ended it early"),
         }
     }
 }
 
 impl Error for TimeoutError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Elapsed => None,
-            Self::Sleep(error) => Some(error),
-        }
+        if let Self::Sleep(error) = self { Some(error) } else { None }
     }
 }
 

@@ -12,15 +12,15 @@
 //! # Examples
 //!
 //! ```
-//! use std::time::{Duration, Instant};
-//! use shardwheel::{sleep, timeout};
+//! use std::time::Duration;
+//! use shardwheel::{now, sleep, timeout};
 //! # use std::future::Future;
 //! # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 //!
 //! block_on(async {
-//!     let begin = Instant::now();
+//!     let begin = now();
 //!     sleep(Duration::from_millis(10)).await;
-//!     assert!(begin.elapsed() >= Duration::from_millis(10));
+//!     assert!(now() - begin >= Duration::from_millis(10));
 //!     assert_eq!(timeout(Duration::from_secs(60), async { 5 }).await, Ok(5));
 //! });
 //! ```
@@ -30,6 +30,8 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 pub use super::global_shard::GlobalShard;
+use crate::clock::Clock;
+use crate::timer::{Inherited, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -39,13 +41,13 @@ pub use super::global_shard::GlobalShard;
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::sleep;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let mut idle = sleep(Duration::from_secs(60));
-/// idle.reset(Instant::now() + Duration::from_millis(5));
+/// idle.reset_after(Duration::from_millis(5));
 /// block_on(idle);
 /// ```
 pub type Sleep = super::sleep::Sleep<GlobalShard>;
@@ -64,19 +66,52 @@ pub type Interval = super::interval::Interval<GlobalShard>;
 /// [`Elapsed`](crate::Elapsed).
 pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 
+/// Returns the time by which the functions of the crate go here: the system's, or within the
+/// [scope](crate::ManualClock::scope) of a manual clock that clock's.
+///
+/// The deadlines that these functions take are times of this clock. A deadline that is computed
+/// from [`Instant::now`] is wrong in a scope whose clock has been moved. The time by a timer of
+/// your own is [`Timer::now`](crate::Timer::now).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::{ManualClock, now, sleep_until};
+///
+/// async fn an_hour() -> Duration {
+///     let begin = now();
+///     sleep_until(begin + Duration::from_secs(3600)).await;
+///     now() - begin
+/// }
+///
+/// let clock = ManualClock::new();
+/// let (passed, _) = clock.scope(|| clock.run_until_stalled(an_hour()));
+/// assert_eq!(passed, Some(Duration::from_secs(3600)));
+/// ```
+///
+/// # Performance
+///
+/// One reading of the clock, and of a thread-local. It makes no timer and keeps none.
+#[must_use]
+pub fn now() -> Instant {
+    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
+}
+
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
 /// its first poll.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
+/// use shardwheel::now;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let begin = Instant::now();
+/// let begin = now();
 /// block_on(shardwheel::sleep(Duration::from_millis(10)));
-/// assert!(begin.elapsed() >= Duration::from_millis(10));
+/// assert!(now() - begin >= Duration::from_millis(10));
 /// ```
 ///
 /// # Panics
@@ -94,8 +129,8 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
-/// its first poll.
+/// Returns a future that is ready at `deadline`, by the clock of [`now`]. If the deadline has
+/// passed, the future is ready at its first poll.
 ///
 /// # Panics
 ///
@@ -107,27 +142,29 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included. The timer chooses
-/// the time so that sleeps with overlapping windows wake their tasks together: see
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, by
+/// the clock of [`now`], or two durations from now. The timer chooses the time so that sleeps with
+/// overlapping windows wake their tasks together: see
 /// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
+/// use shardwheel::now;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let early = Instant::now() + Duration::from_millis(10);
-/// block_on(shardwheel::sleep_within(early..=early + Duration::from_millis(30)));
-/// assert!(Instant::now() >= early);
+/// let (begin, early) = (now(), Duration::from_millis(10));
+/// block_on(shardwheel::sleep_within(early..=Duration::from_millis(40)));
+/// assert!(now() - begin >= early);
 /// ```
 ///
 /// # Panics
 ///
 /// If the window ends before it starts, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
-pub fn sleep_within(window: RangeInclusive<Instant>) -> Sleep {
+pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
     let shard = GlobalShard::current();
     if let Err(kind) = shard.window(window.clone()) {
         panic!("{kind}");
@@ -167,7 +204,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     Timeout::new(future.into_future(), sleep(duration))
 }
 
-/// Limits `future` to the time until `deadline`; as [`timeout()`].
+/// Limits `future` to the time until `deadline`, by the clock of [`now`]; as [`timeout()`].
 ///
 /// # Errors
 ///
@@ -194,28 +231,31 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// As [`sleep_within`].
 #[inline]
 #[track_caller]
-pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F) -> Timeout<F::IntoFuture> {
+pub fn timeout_within<F: IntoFuture>(
+    window: RangeInclusive<impl WindowEnd>,
+    future: F,
+) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_within(window))
 }
 
-/// Returns a stream of moments `period` apart. The first comes one period from now.
-/// [`interval_at`] chooses another first moment.
+/// Returns a stream of moments `period` apart. The first comes at once, the second one period from
+/// now. [`interval_at`] chooses another first moment.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use shardwheel::interval;
+/// use shardwheel::{interval, now};
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
-/// let begin = Instant::now();
+/// let begin = now();
 /// let mut interval = interval(Duration::from_millis(5));
 /// block_on(async {
-///     for count in 1..=3 {
+///     for count in 0..3 {
 ///         let due: Instant = interval.tick().await;
-///         assert!(begin.elapsed() >= count * Duration::from_millis(5));
-///         assert!(due <= Instant::now());
+///         assert!(now() - begin >= count * Duration::from_millis(5));
+///         assert!(due <= now());
 ///     }
 /// });
 /// ```
@@ -226,13 +266,13 @@ pub fn timeout_within<F: IntoFuture>(window: RangeInclusive<Instant>, future: F)
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
-    let sleep = sleep(period);
+    let sleep = sleep(Duration::ZERO);
     let first = sleep.deadline();
     Interval::new(sleep, first, period)
 }
 
-/// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed, at
-/// once.
+/// Returns a stream of moments `period` apart. The first comes at `start`, by the clock of [`now`];
+/// if that has passed, at once.
 ///
 /// # Panics
 ///

@@ -20,9 +20,8 @@ use crate::timer::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
-/// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at). The free
-/// function [`interval`](crate::interval()) returns a
-/// [`global::Interval`](crate::global::Interval).
+/// first at once, or by [`Timer::interval_at`](crate::Timer::interval_at). The free function
+/// [`interval`](crate::interval()) returns a [`global::Interval`](crate::global::Interval).
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
@@ -35,19 +34,19 @@ use crate::timer::{NEVER, ShardHandle, nanos};
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::Timer;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let timer = Timer::builder().build()?;
-/// let begin = Instant::now();
+/// let begin = timer.now();
 /// let mut interval = timer.interval(Duration::from_millis(10));
 /// block_on(async {
-///     for count in 1..=3 {
+///     for count in 0..3 {
 ///         let due = interval.tick().await?;
-///         assert!(begin.elapsed() >= count * Duration::from_millis(10));
-///         assert!(due <= Instant::now());
+///         assert!(timer.now() - begin >= count * Duration::from_millis(10));
+///         assert!(due <= timer.now());
 ///     }
 ///     Ok(())
 /// })
@@ -95,7 +94,7 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     /// let timer = Timer::builder().clock(clock.clone()).build()?;
     /// let start = timer.now();
     /// let mut interval = timer.interval(second).slack(second / 10);
-    /// for count in 1..=3 {
+    /// for count in 0..3 {
     ///     let due = clock.run_until_stalled(interval.tick()).expect("the clock moves")?;
     ///     assert_eq!(due, start + count * second);
     ///     assert!(timer.now() >= due && timer.now() <= due + second / 10);
@@ -153,11 +152,12 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
     ///
     /// A stream that has ended stays ended.
     pub fn reset_after(&mut self, delay: Duration) {
-        self.sleep.reset_to(self.sleep.handle.deadline_after(delay));
+        self.sleep.reset_after(delay);
         self.due = self.sleep.deadline();
     }
 
-    /// Makes the next tick come at `deadline`. Later ticks count from there.
+    /// Makes the next tick come at `deadline`, by the clock of the interval's timer. Later ticks
+    /// count from there.
     ///
     /// A stream that has ended stays ended.
     pub fn reset_at(&mut self, deadline: Instant) {

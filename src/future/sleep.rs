@@ -6,7 +6,7 @@ use std::ops::{Deref, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
@@ -14,7 +14,7 @@ use futures_core::FusedFuture;
 use super::error::SleepError;
 use super::global_shard::GlobalShard;
 use super::wait::Wait;
-use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer};
+use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
@@ -35,15 +35,15 @@ use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer};
 /// # Examples
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::Timer;
 /// # use std::future::Future;
 /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let timer = Timer::builder().build()?;
-/// let begin = Instant::now();
+/// let begin = timer.now();
 /// block_on(timer.sleep(Duration::from_millis(20)))?;
-/// assert!(begin.elapsed() >= Duration::from_millis(20));
+/// assert!(timer.now() - begin >= Duration::from_millis(20));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -69,7 +69,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub(super) fn within(
         handle: H,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
         membership: Option<Box<Membership>>,
     ) -> Self {
         let (tag, window) = (handle.tag_here(), handle.window(window));
@@ -83,6 +83,14 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.wait.deadline(&self.handle)
+    }
+
+    /// Returns the time until the deadline, by the clock of the sleep's timer: zero if it has
+    /// passed, [`Duration::MAX`] if it never comes.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        let left = |deadline: Nanos| Duration::from_nanos(deadline.saturating_sub(self.handle.now()));
+        if self.wait.deadline == NEVER { Duration::MAX } else { left(self.wait.deadline) }
     }
 
     /// Returns whether the sleep is over: its next poll is ready.
@@ -100,12 +108,43 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
     /// again. If the new deadline has passed, the next poll is ready. A sleep with a window or a
     /// slack keeps its length: the window begins at the new deadline.
+    ///
+    /// The deadline is by the clock of the sleep's timer: [`Timer::now`], or [`now`](crate::now())
+    /// for a sleep of the free functions. [`reset_after`](Self::reset_after) needs no clock.
     pub fn reset(&mut self, deadline: Instant) {
         self.reset_to(self.handle.time.since_start(deadline));
     }
 
+    /// Makes the sleep end when `delay` has passed from now; as [`reset`](Self::reset).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let (second, clock) = (Duration::from_secs(1), ManualClock::new());
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let mut idle = timer.sleep(60 * second);
+    /// clock.advance(50 * second); // then a packet comes
+    /// idle.reset_after(60 * second);
+    /// assert_eq!(idle.remaining(), 60 * second);
+    /// # Ok::<(), shardwheel::BuildError>(())
+    /// ```
+    pub fn reset_after(&mut self, delay: Duration) {
+        self.reset_to(self.handle.deadline_after(delay));
+    }
+
     pub(super) fn reset_to(&mut self, deadline: Nanos) {
         self.wait.reset(&self.handle, deadline);
+    }
+
+    /// Makes the next poll ready if the deadline has passed, if `looks`.
+    #[inline]
+    pub(super) fn look_at_clock(&mut self, looks: bool) {
+        if looks {
+            self.wait.look_at_clock(&self.handle);
+        }
     }
 
     #[inline]

@@ -25,6 +25,8 @@ pin_project! {
     /// anything. A future that itself gives way is not ready then, and the time limit decides.
     ///
     /// Within the [scope](crate::Deadline::scope) of a deadline, the time ends there at the latest.
+    /// A poll that comes after that deadline is ready, also if the timer has not fired yet: of time
+    /// limits in each other that end at the same deadline, the innermost ends first.
     ///
     /// # Examples
     ///
@@ -47,6 +49,8 @@ pin_project! {
         #[pin]
         future: F,
         sleep: S,
+        // Whether the time ends at an inherited deadline: others end there, too.
+        is_inherited: bool,
         ended: bool,
     }
 }
@@ -55,12 +59,14 @@ impl<F, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
     /// Limits the future by the sleep, and by the deadline that the caller has inherited.
     #[inline]
     pub(super) fn new(future: F, mut sleep: Sleep<H>) -> Self {
-        if let Some(deadline) = Inherited::current().deadline {
+        let mut is_inherited = false;
+        if let Some(deadline) = Inherited::current().deadline_for(&sleep.handle) {
             let (deadline, wait) = (sleep.handle.time.since_start(deadline), &mut sleep.wait);
             wait.deadline = wait.deadline.min(deadline);
             wait.slack = wait.slack.min(deadline - wait.deadline);
+            is_inherited = wait.deadline + wait.slack == deadline;
         }
-        Self { future, sleep, ended: false }
+        Self { future, sleep, is_inherited, ended: false }
     }
 }
 
@@ -87,13 +93,13 @@ impl<F: Future, S> Timeout<F, S> {
     fn poll_both<E>(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        poll_sleep: impl FnOnce(&mut S, &Waker) -> Poll<E>,
+        poll_sleep: impl FnOnce(&mut S, bool, &Waker) -> Poll<E>,
     ) -> Poll<Result<F::Output, E>> {
         ready!(budget::look(context.waker()));
         let this = self.project();
         let output = match this.future.poll(context) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => poll_sleep(this.sleep, context.waker()).map(Err),
+            Poll::Pending => poll_sleep(this.sleep, *this.is_inherited, context.waker()).map(Err),
         };
         *this.ended = output.is_ready();
         output
@@ -106,7 +112,10 @@ impl<F: Future> Future for Timeout<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let elapsed =
             |ended: Result<(), _>| ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed);
-        self.poll_both(context, |sleep, waker| sleep.poll_sleep(waker).map(elapsed))
+        self.poll_both(context, |sleep, is_inherited, waker| {
+            sleep.look_at_clock(is_inherited);
+            sleep.poll_sleep(waker).map(elapsed)
+        })
     }
 }
 
@@ -114,7 +123,10 @@ impl<F: Future> Future for Timeout<F, Sleep<GlobalShard>> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_both(context, |sleep, waker| sleep.poll_global(waker).map(|()| Elapsed::new()))
+        self.poll_both(context, |sleep, is_inherited, waker| {
+            sleep.look_at_clock(is_inherited);
+            sleep.poll_global(waker).map(|()| Elapsed::new())
+        })
     }
 }
 

@@ -188,7 +188,16 @@ impl Wait {
         }
     }
 
-    /// Ends a sleep that was reset to the past.
+    /// Makes the next poll ready if the deadline has passed and the timer has not fired yet.
+    pub(super) fn look_at_clock(&mut self, handle: &ShardHandle) {
+        if let State::Waiting { key, waker } = self.state
+            && self.has_passed(handle, self.deadline)
+        {
+            self.state = State::Overdue { key, waker };
+        }
+    }
+
+    /// Ends a sleep whose deadline has passed before its timer has fired.
     #[cold]
     fn take_out(&mut self, handle: &ShardHandle, key: Key) -> Poll<Result<(), SleepError>> {
         self.state = State::Done(Ok(()));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use crate::sync::Ordering;
 use crate::timer::end::Inner;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{ShardHandle, Stats};
@@ -70,7 +71,39 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.inner.shards.handles)
+        // Ordering: Relaxed, a figure.
+        Stats::of(&self.inner.shards.handles, |recent| recent.load(Ordering::Relaxed))
+    }
+
+    /// Returns the [`stats`](Self::stats), and begins anew to look for the
+    /// [`longest_recent_callback`](crate::Figures::longest_recent_callback). For the part of a program that
+    /// reports to a monitoring system, of which there is one for each timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let (slow, own) = (Duration::from_millis(7), clock.clone());
+    /// timer.schedule_after(slow, move || own.advance(slow))?;
+    /// clock.advance(slow);
+    /// assert_eq!(timer.report().longest_recent_callback, slow);
+    /// let since = timer.report();
+    /// assert_eq!((since.longest_recent_callback, since.longest_callback), (Duration::ZERO, slow));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// As [`stats`](Self::stats).
+    #[must_use]
+    pub fn report(&self) -> Stats {
+        // Ordering: Relaxed, a figure.
+        Stats::of(&self.inner.shards.handles, |recent| recent.swap(0, Ordering::Relaxed))
     }
 
     /// Returns a handle that does not keep the timer from being shut down when the last `Timer` is

@@ -43,7 +43,7 @@ mod time;
 
 #[cfg(feature = "introspect")]
 pub(crate) use calls::introspect;
-pub use calls::{CancelGuard, Group};
+pub use calls::{CancelGuard, Group, WeakGroup};
 pub use end::{Unfired, UnfiredTask};
 pub(crate) use global::Inherited;
 pub use global::{Scoped, Waiting};
@@ -53,7 +53,7 @@ pub use handle::{Timer, WeakTimer};
 pub use key::TimerKey;
 pub(crate) use parker::Parker;
 pub use setup::{Driver, TimerBuilder};
-pub use shard::{Executor, Figures, Job, Lateness, LatenessBucket, Placement, Stats};
+pub use shard::{Executor, Figures, Job, Lateness, LatenessBucket, Placement, Stats, WindowEnd, set_at};
 pub(crate) use shard::{ShardHandle, WatchesEnd};
 pub use task::Occurrence;
 pub(crate) use task::{Membership, RunContext, Task, TaskBody, TaskKind};

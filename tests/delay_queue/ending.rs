@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::stream::StreamExt;
-use shardwheel::{DelayQueue, Timer};
+use shardwheel::{DelayQueue, ScheduleErrorKind, Timer};
 
 use crate::support::{Bell, HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
 
@@ -100,22 +100,22 @@ fn a_shutdown_wakes_the_stream() {
     assert!(queue.poll_next_unpin(&mut context).is_ready());
 }
 
-/// A queue keeps its timer; dropped, it drops what has expired at once and the rest at its deadline
-/// or at the timer's end.
+/// A queue keeps its timer; dropped, it drops all its values at once.
 #[test]
 fn a_dropped_queue_drops_its_values() {
     let (timer, clock) = manual();
     let held = Arc::new(());
     let queue = DelayQueue::new(&timer);
-    for delay in [ms(5), ms(6), ms(20), HOUR] {
-        queue.insert(Arc::clone(&held), delay).expect("it is open");
-    }
+    let keys = [ms(5), ms(6), ms(20), HOUR, HOUR].map(|delay| {
+        let inserted = queue.insert(Arc::clone(&held), delay);
+        inserted.expect("it is open")
+    });
+    assert!(queue.reset(&keys[4], ms(30)));
     clock.advance(ms(10));
     assert!(queue.try_recv().is_some());
+    assert_eq!(Arc::strong_count(&held), 5);
     drop(queue);
-    assert_eq!(Arc::strong_count(&held), 3);
-    clock.advance(ms(10));
-    assert_eq!(Arc::strong_count(&held), 2);
+    assert_eq!((Arc::strong_count(&held), timer.stats().pending), (1, 0));
     is_balanced(&timer);
     assert_eq!(timer.shutdown().count(), 0);
     assert_eq!(Arc::strong_count(&held), 1);
@@ -140,7 +140,7 @@ fn values_may_panic_when_they_are_dropped() {
             panic!("one of {} values panics", Arc::strong_count(&self.0));
         }
     }
-    for (unwinds, counts) in [(false, 2), (true, 3)] {
+    for (unwinds, counts) in [(false, 4), (true, 5)] {
         let (timer, clock) = manual();
         let held = Arc::new(());
         let queue = DelayQueue::new(&timer);
@@ -153,11 +153,120 @@ fn values_may_panic_when_they_are_dropped() {
             assert!(!unwinds, "the owner panics");
         }));
         assert!(dropped.is_err());
-        assert_eq!((Arc::strong_count(&held), timer.stats().panics), (3, counts));
-        clock.advance(ms(50));
-        assert_eq!((Arc::strong_count(&held), timer.stats().panics), (1, counts + 2));
+        assert_eq!((Arc::strong_count(&held), timer.stats().panics), (1, counts));
         is_balanced(&timer);
     }
+}
+
+/// A queue is dropped while its values expire: each is dropped once, by the queue or by the timer's
+/// thread. In real time.
+#[test]
+fn the_drop_of_a_queue_races_with_its_values_in_real_time() {
+    in_time(|| {
+        let held = Arc::new(());
+        let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+        for round in 0..50 {
+            let queue = DelayQueue::new(&timer);
+            for i in 0..300 {
+                queue.insert(Arc::clone(&held), Duration::from_micros(20 * i)).expect("it is open");
+            }
+            thread::sleep(Duration::from_micros(100 * round));
+            drop(queue);
+            // A value that is being fired is dropped by the timer's thread.
+            until("all are dropped", || Arc::strong_count(&held) == 1);
+        }
+        is_balanced(&timer);
+    });
+}
+
+/// A queue that is closed refuses values, hands out what it has when it is due, and then ends, for
+/// each kind of consumer. What waits can be removed and reset.
+#[test]
+fn a_closed_queue_ends_when_all_is_taken() {
+    for (timer, clock) in both() {
+        let mut queue = DelayQueue::new(&timer);
+        let soon = queue.insert("soon", ms(5)).expect("it is open");
+        let late = queue.insert("late", HOUR).expect("it is open");
+        let removed = queue.insert("removed", HOUR).expect("it is open");
+        queue.close();
+        queue.close();
+        for refused in [queue.insert("more", ms(1)), queue.insert_at("more", timer.now())] {
+            let refused = refused.expect_err("it is closed");
+            assert_eq!((refused.kind(), refused.is_shut_down()), (ScheduleErrorKind::QueueClosed, false));
+            assert_eq!(refused.into_payload(), "more");
+        }
+        assert_eq!((queue.len(), queue.try_recv()), (3, None));
+        assert!(queue.next().now_or_never().is_none(), "values wait");
+        assert_eq!(queue.remove(&removed), Some("removed"));
+        assert!(queue.reset(&late, ms(6)));
+        pass(&clock, ms(6));
+        assert_eq!(block_on(queue.next()).map(|out| (out.value, out.key)), Some(("soon", soon)));
+        assert_eq!(queue.blocking_recv().map(|out| (out.value, out.key)), Some(("late", late)));
+        assert_eq!((block_on(queue.next()), queue.blocking_recv(), queue.try_recv()), (None, None, None));
+        assert_eq!((queue.recv_timeout(HOUR), block_on(StreamExt::next(&mut queue))), (Ok(None), None));
+        assert!(queue.is_empty() && queue.unexpired().count() == 0);
+        is_balanced(&timer);
+    }
+}
+
+/// Consumers that wait are woken by the close of an empty queue, by the removal of the last value,
+/// by a drain, and by another consumer that takes the last value.
+#[test]
+fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
+    let ends: [fn(&DelayQueue<u8>, &shardwheel::QueueKey); 3] = [
+        |queue, key| assert_eq!(queue.remove(key), Some(1)),
+        |queue, _| assert_eq!(queue.drain().count(), 1),
+        |queue, key| {
+            queue.reset(key, ms(1));
+        },
+    ];
+    for (end, is_taken) in ends.into_iter().zip([0, 0, 1]) {
+        in_time(move || {
+            let queue = Arc::new(DelayQueue::new(&Timer::new().expect("the defaults are valid")));
+            let key = queue.insert(1, HOUR).expect("it is open");
+            let consumers = [false, true, true].map(|blocks| {
+                let queue = Arc::clone(&queue);
+                let next = move || if blocks { queue.blocking_recv() } else { block_on(queue.next()) };
+                thread::spawn(move || std::iter::from_fn(next).count())
+            });
+            thread::sleep(ms(5));
+            queue.close();
+            thread::sleep(ms(5));
+            end(&queue, &key);
+            let taken = consumers.map(|consumer| consumer.join().expect("no panic"));
+            assert_eq!(taken.iter().sum::<usize>(), is_taken);
+        });
+    }
+}
+
+/// Threads insert while the queue is closed: each value comes out or is refused, and the consumers
+/// end, with none left behind. In real time.
+#[test]
+fn a_close_races_with_inserts_in_real_time() {
+    in_time(|| {
+        let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+        for round in 0..100 {
+            let queue = DelayQueue::new(&timer);
+            let (refused, taken) = thread::scope(|scope| {
+                let insert = || {
+                    let delay = |i: u64| Duration::from_micros(i % 7 * 300);
+                    (0..100).filter(|&i| queue.insert(i, delay(i)).is_err()).count()
+                };
+                let take = || std::iter::from_fn(|| queue.blocking_recv()).count();
+                let (producers, consumers) =
+                    ([scope.spawn(insert), scope.spawn(insert)], [scope.spawn(take), scope.spawn(take)]);
+                thread::sleep(Duration::from_micros(10 * round));
+                queue.close();
+                [producers, consumers]
+                    .map(|threads| {
+                        threads.map(|thread| thread.join().expect("no panic")).into_iter().sum::<usize>()
+                    })
+                    .into()
+            });
+            assert_eq!((refused + taken, queue.len()), (200, 0), "{refused} were refused");
+        }
+        is_balanced(&timer);
+    });
 }
 
 /// A shutdown while threads insert: each value is refused, expires or is left. In real time.

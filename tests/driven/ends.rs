@@ -34,15 +34,18 @@ fn a_shutdown_wakes_the_loop_and_gives_back_what_is_pending() {
     let unfired = thread::scope(|scope| scope.spawn(|| timer.shutdown().count()).join().unwrap());
     assert_eq!(unfired, 1);
     assert_eq!(wakes.count(), 1);
-    assert_eq!((driver.turn(), driver.next_deadline()), (0, None));
+    assert_eq!((driver.turn(), driver.next_deadline(), driver.has_ended()), (0, None, true));
 }
 
+/// Without a pending timer, and at the end, there is no deadline: the driver says which it is.
 #[test]
 fn the_last_handle_ends_the_timer() {
     let (_, timer, mut driver) = by_hand();
+    assert_eq!((driver.next_deadline(), driver.has_ended()), (None, false));
     timer.schedule_after(HOUR, || ()).unwrap();
+    assert!(driver.next_deadline().is_some() && !driver.has_ended());
     drop(timer);
-    assert_eq!((driver.turn(), driver.next_deadline()), (0, None));
+    assert_eq!((driver.turn(), driver.next_deadline(), driver.has_ended()), (0, None, true));
 }
 
 #[test]
@@ -55,7 +58,9 @@ fn a_callback_may_shut_its_timer_down() {
         .unwrap();
     timer.schedule_after(Duration::from_millis(2), || unreachable!("it is shut down")).unwrap();
     clock.advance(Duration::from_millis(2));
+    assert!(!driver.has_ended());
     assert_eq!((driver.turn(), driver.turn(), driver.next_deadline()), (1, 0, None));
+    assert!(driver.has_ended());
     assert_eq!(receiver.try_recv(), Ok(1));
 }
 

@@ -104,7 +104,7 @@ fn a_sleep_keeps_its_waker_if_the_clone_of_a_new_one_panics() {
 fn an_interval_goes_on_after_a_refusal() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let occupant = after(&timer, 2 * HOUR, || ());
-    let mut interval = timer.interval(ms(10));
+    let mut interval = timer.interval_at(timer.now() + ms(10), ms(10));
     let mut tick = || poll(&mut pin!(interval.tick()), Waker::noop());
     assert!(matches!(tick(), Poll::Ready(Err(error)) if error.is_full()));
     assert!(timer.cancel(occupant));
@@ -121,7 +121,7 @@ fn an_interval_goes_on_after_a_refusal() {
 fn a_stream_goes_on_after_a_refusal() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let occupant = after(&timer, 2 * HOUR, || ());
-    let mut interval = timer.interval(ms(10));
+    let mut interval = timer.interval_at(timer.now() + ms(10), ms(10));
     let mut next = || Pin::new(&mut interval).poll_next(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(next(), Poll::Ready(Some(Err(error))) if error.is_full()));
     assert!(timer.cancel(occupant));

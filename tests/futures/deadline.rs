@@ -168,6 +168,38 @@ fn a_timer_of_ones_own_keeps_the_deadline() {
     assert_eq!(clock.elapsed(), secs(3_600) + ms(70));
 }
 
+/// In a scope that is `by` a timer, limits of that timer's clock go by it, and the rest by the clock of
+/// the global timer. In each other, the earlier deadline counts.
+#[test]
+fn a_deadline_by_a_timer_is_as_far_away_by_each_clock() {
+    let (timer, clock) = manual();
+    clock.advance(secs(3_600));
+    let by = |seconds: u64| Deadline { at: timer.now() + secs(seconds) };
+    let took = |deadlines: &[u64], outer: Option<Deadline>| {
+        let begin = clock.elapsed();
+        let limit = || {
+            let left = Deadline::current().expect("there is one").remaining();
+            (left, timer.timeout(secs(600), pending::<()>()))
+        };
+        let inner = || match *deadlines {
+            [one] => by(one).sync_scope_by(&timer, limit),
+            [first, second] => by(first).sync_scope_by(&timer, || by(second).sync_scope_by(&timer, limit)),
+            _ => unreachable!(),
+        };
+        let (left, limit) = outer.map_or_else(inner, |outer| outer.sync_scope(inner));
+        assert_eq!(clock.run_until_stalled(limit), Some(Err(TimeoutError::Elapsed)));
+        (left, clock.elapsed() - begin)
+    };
+    let (left, five) = took(&[5], None);
+    assert!(left <= secs(5) && left > secs(2) && five == secs(5), "{left:?} {five:?}");
+    for nested in [[5, 9], [9, 5]] {
+        let (left, five) = took(&nested, None);
+        assert!(left <= secs(5) && five == secs(5), "{nested:?}: {left:?} {five:?}");
+    }
+    let (left, three) = took(&[9], Some(Deadline::after(secs(3))));
+    assert!(left <= secs(3) && three <= secs(3) && three > secs(1), "{left:?} {three:?}");
+}
+
 #[test]
 fn a_deadline_ends_a_limit_in_real_time() {
     let begin = Instant::now();
@@ -182,7 +214,8 @@ fn headers_never_grant_more_than_is_left() {
     let clock = ManualClock::new();
     let _waiting = clock.scope(|| {
         for (left, header) in [
-            (Duration::ZERO, "0n"),
+            (Duration::ZERO, "1n"), // gRPC's values are positive
+            (Duration::from_nanos(1), "1n"),
             (Duration::from_nanos(99_999_999), "99999999n"),
             (Duration::from_nanos(100_000_999), "100000u"),
             (secs(10), "10000000u"),
@@ -196,7 +229,9 @@ fn headers_never_grant_more_than_is_left() {
             let deadline = Deadline::after(left);
             assert_eq!(deadline.header(), header, "{left:?}");
             let back = Deadline::parse(&deadline.header()).expect("a header is readable");
-            assert!(back <= deadline && deadline.remaining() - back.remaining() < secs(60), "{left:?}");
+            let least = Deadline::after(Duration::from_nanos(1));
+            assert!(back <= deadline.max(least), "{left:?}");
+            assert!(deadline.remaining().saturating_sub(back.remaining()) < secs(60), "{left:?}");
         }
     });
 }

@@ -51,14 +51,15 @@ fn ready_ticks(interval: &mut Interval, start: Instant, streamed: bool) -> Vec<D
     std::iter::from_fn(|| one(interval)).map(|due| due.expect("the timer is open") - start).collect()
 }
 
-/// The first tick comes after one period, and each further tick a period later; each returns its
-/// deadline. Promise 1.
+/// The first tick comes at once, and each further tick a period later; each returns its deadline.
+/// Promise 1.
 #[test]
 fn an_interval_ticks_once_a_period() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
     assert_eq!(interval.period(), ms(10));
+    assert_eq!(tick(&mut interval, &waker), Some(Ok(start)));
     for count in 1..=5 {
         assert_eq!(tick(&mut interval, &waker), None);
         clock.advance(ms(9));
@@ -79,7 +80,7 @@ fn an_interval_does_not_drift() {
     let (timer, clock) = manual();
     let period = Duration::from_micros(1_300);
     let (mut interval, start) = (timer.interval(period), timer.now());
-    for count in 1..=1_000 {
+    for count in 0..1_000 {
         let due = start + count * period;
         while timer.now() < due {
             assert_eq!(tick(&mut interval, Waker::noop()), None);
@@ -113,9 +114,9 @@ fn missed_ticks_are_made_up_skipped_or_delayed() {
         let in_ms = |ticks: &[&[u64]]| -> Vec<Vec<Duration>> {
             ticks.iter().map(|ticks| ticks.iter().copied().map(ms).collect()).collect()
         };
-        assert_eq!(after(Missed::Burst), in_ms(&[&[], &[100], &[200, 300, 400], &[500], &[600], &[]]));
-        assert_eq!(after(Missed::Skip), in_ms(&[&[], &[100], &[200], &[500], &[600], &[]]));
-        assert_eq!(after(Missed::Delay), in_ms(&[&[], &[100], &[200], &[], &[552], &[652]]));
+        assert_eq!(after(Missed::Burst), in_ms(&[&[0], &[100], &[200, 300, 400], &[500], &[600], &[]]));
+        assert_eq!(after(Missed::Skip), in_ms(&[&[0], &[100], &[200], &[500], &[600], &[]]));
+        assert_eq!(after(Missed::Delay), in_ms(&[&[0], &[100], &[200], &[], &[552], &[652]]));
     }
 }
 
@@ -124,6 +125,7 @@ fn missed_ticks_are_made_up_skipped_or_delayed() {
 fn a_dropped_tick_future_loses_no_tick() {
     let (timer, clock) = manual();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
     for _ in 0..5 {
         assert_eq!(tick(&mut interval, Waker::noop()), None);
     }
@@ -153,11 +155,13 @@ fn endless_periods_do_not_wrap() {
     let (timer, clock) = manual();
     for period in [Duration::MAX, Duration::from_secs(u64::MAX / 2), 500 * 365 * 24 * HOUR] {
         let mut interval = timer.interval(period);
+        assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(timer.now())));
         assert_eq!(tick(&mut interval, Waker::noop()), None);
         clock.advance(HOUR);
         assert_eq!(tick(&mut interval, Waker::noop()), None);
     }
     let (mut interval, start) = (timer.interval(300 * 365 * 24 * HOUR), timer.now());
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
     assert_eq!(tick(&mut interval, Waker::noop()), None);
     clock.advance(300 * 365 * 24 * HOUR);
     assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + 300 * 365 * 24 * HOUR)));
@@ -169,7 +173,8 @@ fn endless_periods_do_not_wrap() {
 #[test]
 fn a_refusal_loses_no_tick_and_shutdown_ends_the_stream() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let (mut first, mut second) = (timer.interval(ms(10)), timer.interval(ms(10)));
+    let begin = timer.now() + ms(10);
+    let [mut first, mut second] = [(); 2].map(|()| timer.interval_at(begin, ms(10)));
     assert_eq!(tick(&mut first, Waker::noop()), None);
     for _ in 0..2 {
         assert!(matches!(next(&mut second), Poll::Ready(Some(Err(error))) if error.is_full()));
@@ -208,6 +213,7 @@ fn an_interval_begins_where_it_is_told() {
 fn a_reset_moves_the_next_tick() {
     let (timer, clock) = manual();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
     let go_to = |interval: &mut Interval, at: u64| {
         clock.advance((start + ms(at)).saturating_duration_since(timer.now() + ms(1)));
         assert!(timer.now() >= start + ms(at) || tick(interval, Waker::noop()).is_none(), "early: {at}");
@@ -238,6 +244,7 @@ fn missed_ticks_may_be_treated_otherwise_under_way() {
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
     assert_eq!(interval.missed_tick_behavior(), Missed::Burst);
     clock.advance(ms(35));
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
     assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(10))));
     interval.set_missed_tick_behavior(Missed::Skip);
     assert_eq!(interval.missed_tick_behavior(), Missed::Skip);
@@ -253,6 +260,7 @@ fn an_interval_is_polled_and_is_fused() {
     let (timer, clock) = manual();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
     let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(interval.poll_tick(&mut context), Poll::Ready(Ok(start)));
     assert_eq!(interval.poll_tick(&mut context), Poll::Pending);
     clock.advance(ms(10));
     assert_eq!(interval.poll_tick(&mut context), Poll::Ready(Ok(start + ms(10))));

@@ -175,7 +175,11 @@ fn a_timeout_error_becomes_one_of_input_and_output() {
     let refused = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("it is shut down");
     let refused = io::Error::from(refused);
     assert_eq!(refused.kind(), io::ErrorKind::Other);
-    assert!(refused.source().expect("the reason").to_string().contains("shut down"), "{refused:?}");
+    let (message, reason) = (refused.to_string(), refused.source().expect("the reason").to_string());
+    for part in ["the timer of this time limit has ended", "keep a handle", "use the global timer"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(reason.contains("was shut down, or its last handle"), "{reason}");
 }
 
 /// The future can be accessed while the timeout waits.

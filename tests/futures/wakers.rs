@@ -202,7 +202,7 @@ fn futures_whose_wakers_drops_panic_may_be_dropped_by_an_unwind() {
                 sleeps.iter_mut().for_each(|sleep| is_pending(sleep, &waker));
                 let mut timeout = on.timeout(HOUR, std::future::pending::<()>());
                 is_pending(&mut timeout, &waker);
-                let mut interval = on.interval(HOUR);
+                let mut interval = on.interval_at(on.now() + HOUR, HOUR);
                 assert!(interval.poll_tick(&mut Context::from_waker(&waker)).is_pending());
             });
             assert_eq!(on.stats().panics - before, 4);
@@ -213,7 +213,7 @@ fn futures_whose_wakers_drops_panic_may_be_dropped_by_an_unwind() {
             is_pending(&mut sleep, &waker);
             let mut timeout = global::timeout(HOUR, std::future::pending::<()>());
             is_pending(&mut timeout, &waker);
-            let mut interval = global::interval(HOUR);
+            let mut interval = global::interval_at(Timer::global().now() + HOUR, HOUR);
             assert!(interval.poll_tick(&mut Context::from_waker(&waker)).is_pending());
         });
         assert_eq!(Timer::global().stats().panics - before, 3);

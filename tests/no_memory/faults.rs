@@ -47,8 +47,8 @@ pub(crate) fn short<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Requests of crossbeam-epoch that abort when they are refused: what it knows of a thread, and a
-/// bag of deferred calls. The crate checks for memory beforehand, and does without.
+/// Requests of crossbeam-epoch that abort when they are refused: what it knows of a thread, for
+/// which the crate looks for memory beforehand, and a bag of deferred calls, the advancer's.
 const EPOCHS: [(usize, usize); 2] = [(2304, 128), (2072, 8)];
 
 /// Whether this request fails.

@@ -1,5 +1,6 @@
 //! Refused requests for memory: a call that schedules returns an error with the payload, or does
-//! without the memory. It never aborts, loses no timer, and everything works afterwards.
+//! without the memory. It loses no timer, and everything works afterwards. It aborts for none but
+//! the requests that promise 5 names (the guide's page `promises`).
 //!
 //! Each test repeats its work: the first, the second, the n-th request for memory fails, that
 //! request alone or all from then on, until the work makes no such request any more. An abort would

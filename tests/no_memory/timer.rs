@@ -15,12 +15,13 @@ use crate::faults::short;
 use crate::support::{Bell, HOUR};
 
 fn timer() -> (Timer, ManualClock) {
+    timer_of(1)
+}
+
+fn timer_of(shards: usize) -> (Timer, ManualClock) {
     let clock = ManualClock::new();
-    let builder = Timer::builder().shards(1).wheel_size(16).clock(clock.clone());
-    let timer = builder.build().expect("settings within their limits");
-    // At its first timer a thread asks core_affinity for its cores, which aborts without memory.
-    let _ = timer.now();
-    (timer, clock)
+    let builder = Timer::builder().shards(shards).wheel_size(16).clock(clock.clone());
+    (builder.build().expect("settings within their limits"), clock)
 }
 
 fn is_no_memory(kind: ScheduleErrorKind) -> bool {
@@ -56,6 +57,28 @@ fn callbacks_are_accepted_or_come_back() {
     });
 }
 
+/// A thread's first call of a timer, with several shards, after it has used many others.
+#[test]
+fn a_first_call_is_accepted_or_comes_back() {
+    at_every_request(|| {
+        let timers: Vec<_> = (0..9).map(|_| timer_of(4)).collect();
+        for (timer, clock) in &timers {
+            let runs = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&runs);
+            let run = move || add(&counted, 1);
+            match short(|| timer.schedule_after(HOUR, run)) {
+                Ok(_) => assert_eq!(timer.stats().pending, 1),
+                Err(refused) => {
+                    assert!(is_no_memory(refused.kind()));
+                    refused.into_payload()();
+                }
+            }
+            clock.advance(HOUR);
+            assert_eq!(runs.load(Ordering::Relaxed), 1);
+        }
+    });
+}
+
 /// A sleep is pending, or its poll returns the refusal.
 #[test]
 fn a_sleep_is_pending_or_refused() {
@@ -83,7 +106,6 @@ fn a_sleep_is_pending_or_refused() {
 fn a_global_sleep_tries_again() {
     at_every_request(|| {
         let timer = Timer::global();
-        let _ = timer.now();
         let (bell, waker) = Bell::new();
         let mut context = Context::from_waker(&waker);
         let mut sleep = shardwheel::sleep(HOUR);

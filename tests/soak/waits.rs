@@ -62,13 +62,14 @@ impl Wait {
         let which = rng.usize(..2);
         let (timer, now, delay) = (scene.timer(which), scene.now(), delay(rng));
         let (due, length) = (now + delay, Duration::from_nanos(delay));
-        let future = match rng.u32(..4) {
-            0 => Waiting::Sleep(timer.sleep(length)),
-            1 => Waiting::Sleep(timer.sleep_until(scene.instant(due))),
-            2 => Waiting::Timeout(timer.timeout(length, pending())),
+        let (future, due) = match rng.u32(..4) {
+            0 => (Waiting::Sleep(timer.sleep(length)), due),
+            1 => (Waiting::Sleep(timer.sleep_until(scene.instant(due))), due),
+            2 => (Waiting::Timeout(timer.timeout(length, pending())), due),
             _ => {
                 let missed = [Missed::Burst, Missed::Skip, Missed::Delay][rng.usize(..3)];
-                Waiting::Interval(timer.interval(length.max(Duration::from_micros(100))).missed(missed))
+                let interval = timer.interval(length.max(Duration::from_micros(100))).missed(missed);
+                (Waiting::Interval(interval), now)
             }
         };
         Self { which, future, due, bell: Bell::new(scene, which), is_armed: false }

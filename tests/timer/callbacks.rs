@@ -160,7 +160,7 @@ fn a_callback_reschedules_other_due_timers() {
         let callback = move || {
             log.add((name, time.elapsed()));
             for key in keys.lock().expect("no callback panics").drain(..) {
-                inner.reschedule_after(key, ms(15));
+                _ = inner.reschedule_after(key, ms(15));
             }
         };
         timer.schedule_after(delay, callback).expect("the timer is open")

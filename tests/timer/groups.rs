@@ -136,7 +136,7 @@ fn a_rescheduled_member_is_still_one() {
         assert_eq!((group.len(), group.cancel_all(), dropped.get()), (6, 6, 6));
         assert_eq!(timer.stats().pending, 0);
         let key = after(&group, HOUR, || ());
-        let key = timer.reschedule_after(key, ms(100)).expect("it is pending");
+        let key = timer.reschedule_after(key, HOUR / 60).expect("it is pending");
         assert!(timer.cancel(key) && group.is_empty());
         is_balanced(&timer);
     }
@@ -348,6 +348,7 @@ fn timeouts_and_intervals_are_cancelled() {
         before_poll();
         interval.poll_tick(&mut std::task::Context::from_waker(waker))
     };
+    assert!(matches!(tick(&waker), Poll::Ready(Ok(_))), "the first comes at once");
     assert!(tick(&waker).is_pending());
     clock.advance(ms(5));
     assert!(matches!(tick(&waker), Poll::Ready(Ok(_))));
@@ -382,6 +383,44 @@ fn an_interval_that_lags_behind_ends() {
             let ended = clock.run_until_stalled(interval.tick()).expect("it has ended");
             assert_eq!(ended.expect_err("no tick comes after the end").kind(), kind);
         }
+    }
+}
+
+/// A shutdown by a group's handle ends the group alone, and hands its callbacks back. It ends
+/// neither the timer nor another group. Promise 8.
+#[test]
+fn a_shutdown_of_a_group_ends_the_group_alone() {
+    let ways: [fn(&Group) -> shardwheel::Unfired; 3] = [
+        |group| group.shutdown(),
+        |group| Timer::clone(group).shutdown(),
+        |group| group.downgrade().upgrade().expect("the group keeps the timer").shutdown(),
+    ];
+    for ((timer, clock), way) in ways.into_iter().flat_map(|way| both().map(|on| (on, way))) {
+        let (group, beside, ran) = (timer.group(), timer.group(), Count::default());
+        let (once, every) = (ran.clone(), ran.clone());
+        let first = after(&group, HOUR, move || once.one());
+        group.schedule_every(HOUR, move || every.one()).expect("the timer is open");
+        let others = [after(&timer, HOUR, || ()), after(&beside, HOUR, || ())];
+        let mut sleep = group.sleep(HOUR);
+        is_pending(&mut sleep, &Bell::new().1);
+        let due = timer.deadline(first);
+        let unfired = way(&group);
+        assert_eq!((unfired.len(), group.len(), beside.len()), (2, 0, 1));
+        assert_eq!(kind(ready(&mut sleep)), Err(ScheduleErrorKind::Cancelled));
+        assert!(others.iter().all(|&key| timer.is_pending(key)));
+        for task in unfired {
+            assert!(task.key() != first || task.deadline() == due);
+            task.run();
+        }
+        assert_eq!((ran.get(), way(&group).len()), (2, 0));
+        let refused = group.schedule_after(HOUR, || ()).expect_err("the group has ended");
+        assert_eq!(refused.kind(), ScheduleErrorKind::Cancelled);
+        after(&timer, ms(1), || ());
+        pass(&clock, ms(2));
+        until("the timer goes on", || timer.stats().fired == 1);
+        drop((sleep, beside));
+        assert_eq!(timer.stats().pending, 1);
+        is_balanced(&timer);
     }
 }
 

@@ -75,6 +75,31 @@ fn a_guard_cancels() {
     }
 }
 
+/// A guard keeps its timer over reschedules by it, to other nodes and keys too. Promise 2.
+#[test]
+fn a_guard_that_reschedules_keeps_its_timer() {
+    for (timer, _clock) in both() {
+        let once = after(&timer, HOUR, || ());
+        let every = timer.schedule_every(HOUR, || ()).expect("the timer is open");
+        for key in [once, every] {
+            let mut guard = timer.guard(key);
+            assert!(guard.reschedule_after(HOUR / 2), "earlier: it moves to another node");
+            assert_ne!(guard.key(), key);
+            assert!(!timer.is_pending(key) && timer.is_pending(guard.key()));
+            let (now, later) = (timer.now(), timer.now() + 2 * HOUR);
+            assert!(guard.reschedule_at(later));
+            assert!(timer.deadline(guard.key()).is_some_and(|due| due >= later && due < now + 3 * HOUR));
+            let pending = timer.stats().pending;
+            drop(guard);
+            assert_eq!(timer.stats().pending, pending - 1);
+        }
+        let mut ended = timer.guard(once);
+        assert!(!ended.reschedule_after(HOUR) && !ended.reschedule_at(timer.now()));
+        assert!(!threads(1).guard(after(&timer, HOUR, || ())).reschedule_after(HOUR), "another timer's key");
+        assert_eq!((timer.stats().cancelled, timer.stats().pending), (2, 1));
+    }
+}
+
 /// A detached guard, and one whose timer has ended or is of another `Timer`, cancels nothing.
 /// Promise 2.
 #[test]

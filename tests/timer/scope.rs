@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use shardwheel::{Clock, Deadline, DelayQueue, ManualClock, Timer, Waiting, interval, sleep, timeout};
+use shardwheel::{Clock, Deadline, DelayQueue, ManualClock, Timer, Waiting, interval, now, sleep, timeout};
 
 use crate::support::{Count, hear, ms, secs};
 
@@ -33,18 +33,49 @@ fn all_free_functions_go_by_the_clock() {
     let clock = ManualClock::new();
     let program = async {
         sleep(HOUR).await;
-        shardwheel::sleep_until(Timer::global().now() + HOUR).await;
+        shardwheel::sleep_until(now() + HOUR).await;
         assert!(timeout(HOUR, pending::<()>()).await.is_err());
-        assert!(shardwheel::timeout_at(Timer::global().now() + HOUR, pending::<()>()).await.is_err());
+        assert!(shardwheel::timeout_at(now() + HOUR, pending::<()>()).await.is_err());
         let mut interval = interval(HOUR);
-        interval.tick().await;
-        interval.tick().await;
-        shardwheel::interval_at(Timer::global().now() + HOUR, HOUR).tick().await;
+        for _ in 0..3 {
+            interval.tick().await;
+        }
+        shardwheel::interval_at(now() + HOUR, HOUR).tick().await;
     };
     let (ended, waiting) = clock.scope(|| clock.run_until_stalled(program));
     assert_eq!((ended, clock.elapsed()), (Some(()), 7 * HOUR));
     assert_eq!(waiting, Waiting::default());
     assert_eq!(waiting.to_string(), "0 sleeps are pending");
+}
+
+/// The clock is an hour ahead of the system's: a deadline that is computed from the system's time
+/// has passed, so the interval would have 61 ticks at once, and the sleep would be over.
+#[test]
+fn deadlines_from_now_go_by_the_clock_of_the_scope() {
+    let clock = ManualClock::new();
+    clock.advance(HOUR);
+    let _waiting = clock.scope(|| {
+        assert_eq!(now(), clock.now());
+        let mut ticks = shardwheel::interval_at(now(), HOUR / 60);
+        let mut next = || std::pin::pin!(ticks.tick()).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(std::iter::from_fn(|| next().is_ready().then_some(())).count(), 1);
+
+        let mut idle = sleep(HOUR);
+        let resets: [fn(&mut shardwheel::global::Sleep); 2] =
+            [|idle| idle.reset(now() + ms(300)), |idle| idle.reset_after(ms(300))];
+        for reset in resets {
+            reset(&mut idle);
+            assert!(poll(&mut idle).is_pending() && idle.remaining() == ms(300));
+            clock.advance(ms(299));
+            assert!(poll(&mut idle).is_pending() && idle.remaining() == ms(1));
+            clock.advance(ms(1));
+            assert!(poll(&mut idle).is_ready() && idle.remaining() == ms(0));
+        }
+        idle.reset_after(Duration::MAX);
+        assert_eq!(idle.remaining(), Duration::MAX);
+    });
+    let (before, seen) = (Instant::now(), now());
+    assert!((before..=Instant::now()).contains(&seen), "the system's time again");
 }
 
 #[test]
@@ -329,40 +360,6 @@ fn an_executors_tasks_are_within_the_scope() {
         pool.run_until_stalled();
     });
     assert_eq!((count.get(), waiting.sleeps, waiting.first), (7, 3, Some(8 * HOUR)));
-}
-
-/// tokio calls a function before its thread parks: the clock moves by itself.
-#[test]
-fn a_runtime_of_tokio_moves_the_clock_when_it_is_idle() {
-    let clock = ManualClock::new();
-    let (sum, waiting) = clock.scope(|| {
-        let (timer, clock) = (Timer::global(), clock.clone());
-        let park = move || {
-            let fired = timer.stats().fired;
-            while timer.stats().fired == fired
-                && let Some(next) = clock.next_deadline()
-            {
-                clock.advance(next - clock.now());
-            }
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().on_thread_park(park).build().unwrap();
-        runtime.block_on(async {
-            let tasks: Vec<_> = (1..=10)
-                .map(|hours| {
-                    tokio::spawn(async move {
-                        sleep(hours * HOUR).await;
-                        hours
-                    })
-                })
-                .collect();
-            let mut sum = 0;
-            for task in tasks {
-                sum += task.await.unwrap();
-            }
-            sum
-        })
-    });
-    assert_eq!((sum, clock.elapsed(), waiting.pending), (55, 10 * HOUR, 0));
 }
 
 #[test]

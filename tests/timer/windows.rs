@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::FutureExt;
 use shardwheel::{ScheduleErrorKind, Timer};
 
 use crate::support::{Count, Log, by_hand, is_balanced, manual, ms, secs};
@@ -74,4 +75,25 @@ fn windows_that_overlap_share_ticks() {
     assert!(ticks.len() <= 2 + 120_000 / 8_192, "{}", ticks.len());
     clock.advance(secs(40));
     assert_eq!(timer.stats().fired, 10_000);
+}
+
+/// A window by durations is one from the call on, for callbacks and for sleeps; its ends may be any
+/// durations. Promises 1 and 4.
+#[test]
+fn a_window_may_be_given_by_durations() {
+    let (timer, clock) = manual();
+    clock.advance(ms(5));
+    let start = timer.now();
+    for (from, to) in [(0, 0), (1, 1), (3, 5), (17, 31), (100, 1_000)] {
+        let by_times = timer.schedule_within(start + ms(from)..=start + ms(to), || ()).expect("it is open");
+        let by_durations = timer.schedule_within(ms(from)..=ms(to), || ()).expect("it is open");
+        assert_eq!(timer.deadline(by_durations), timer.deadline(by_times), "{from} to {to} ms");
+        assert_eq!(timer.sleep_within(ms(from)..=ms(to)).deadline(), Some(start + ms(from)));
+    }
+    let never = timer.schedule_within(Duration::MAX..=Duration::MAX, || ()).expect("it is open");
+    assert_eq!(timer.deadline(never), None);
+    let refused = timer.schedule_within(ms(7)..=ms(4), || ()).expect_err("it ends before it starts");
+    assert_eq!(refused.kind(), ScheduleErrorKind::WindowEndsBeforeStart { by: ms(3) });
+    let limited = timer.timeout_within(ms(7)..=ms(4), std::future::pending::<()>());
+    assert!(limited.now_or_never().expect("it is refused").is_err());
 }

@@ -121,6 +121,10 @@ struct Shared<K: Eq + Hash, V> {
     /// that an insert of the key finds the room that the key's last entry has left.
     len: AtomicUsize,
     next_version: AtomicU64,
+    /// The map's first moment.
+    begin: Instant,
+    /// The last moment at which a call has found an entry expired, in nanoseconds since `begin`.
+    found: AtomicU64,
     on_expired: Box<OnExpired<K, V>>,
 }
 
@@ -148,7 +152,8 @@ where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Makes a map of at most `limit` entries, whose deadlines are timers of `timer`.
+    /// Makes a map of at most `limit` entries, whose deadlines are timers of `timer`. They are no
+    /// members of a group: the handle of a [group](shardwheel::Group) stands for its timer.
     ///
     /// `on_expired` gets the map, and the key and the value of the entry that has expired. The value
     /// is shared with readers that still hold it; [`Arc::into_inner`] takes it if there is none. A
@@ -158,10 +163,11 @@ where
         limit: usize,
         on_expired: impl Fn(&Self, K, Arc<V>) + Send + Sync + 'static,
     ) -> Self {
-        let (len, next_version) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let (timer, on_expired) = (timer.clone(), Box::new(on_expired));
-        let entries = DashMap::new();
-        Self { shared: Arc::new(Shared { timer, entries, limit, len, next_version, on_expired }) }
+        let (len, next_version, found) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (timer, on_expired) = (timer.without_group(), Box::new(on_expired));
+        let (entries, begin) = (DashMap::new(), timer.now());
+        let shared = Shared { timer, entries, limit, len, next_version, begin, found, on_expired };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Inserts an entry that expires when `ttl` has passed from now. Returns the value of the entry
@@ -182,10 +188,11 @@ where
     ///
     /// O(1): the value's box, a recurring timer, and a step under the lock. A replacement also
     /// cancels a timer.
+    #[track_caller]
     pub fn insert(&self, key: K, value: V, ttl: Duration) -> Result<Option<Arc<V>>, InsertError<K, V>> {
         let Shared { timer, next_version, .. } = &*self.shared;
         let refused = |kind, key, value| Err(InsertError::new(InsertErrorKind::Timer(kind), key, value));
-        let Some(deadline) = deadline(timer.now(), ttl) else {
+        let Some(deadline) = deadline(self.shared.now(), ttl) else {
             return refused(ScheduleErrorKind::NoOccurrence, key, value);
         };
         // Ordering: Relaxed, the number alone matters.
@@ -215,9 +222,9 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.timer.now();
+        let now = self.shared.now();
         let entry = self.shared.entries.get(key)?;
-        (entry.deadline > now).then(|| Arc::clone(&entry.value))
+        self.shared.is_seen(&entry, now).then(|| Arc::clone(&entry.value))
     }
 
     /// Returns when the entry of a key expires; `None` if there is none.
@@ -231,9 +238,9 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.timer.now();
-        let deadline = self.shared.entries.get(key)?.deadline;
-        (deadline > now).then_some(deadline)
+        let now = self.shared.now();
+        let entry = self.shared.entries.get(key)?;
+        self.shared.is_seen(&entry, now).then_some(entry.deadline)
     }
 
     /// Makes an entry last for at least `ttl` from now. Returns false if there is none.
@@ -250,10 +257,10 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.timer.now();
+        let now = self.shared.now();
         let Some(deadline) = deadline(now, ttl) else { return false };
         let Some(mut entry) = self.shared.entries.get_mut(key) else { return false };
-        let is_seen = entry.deadline > now;
+        let is_seen = self.shared.is_seen(&entry, now);
         if is_seen {
             entry.deadline = entry.deadline.max(deadline);
         }
@@ -272,8 +279,8 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.timer.now();
-        let (_key, entry) = self.shared.take_if(key, |entry| entry.deadline > now)?;
+        let now = self.shared.now();
+        let (_key, entry) = self.shared.take_if(key, |entry| self.shared.is_seen(entry, now))?;
         Some(self.shared.value_of_ended(entry))
     }
 
@@ -299,6 +306,25 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
 }
 
 impl<K: Eq + Hash, V> Shared<K, V> {
+    /// The time by the timer's clock. If that is a user's and goes back, it is no time before one at
+    /// which a call has found an entry expired: what has ended for one call has for all later ones.
+    fn now(&self) -> Instant {
+        // Ordering: Relaxed, a time. Calls after the one that has raised it see it.
+        let found = Duration::from_nanos(self.found.load(Ordering::Relaxed));
+        self.timer.now().max(self.begin + found)
+    }
+
+    /// Whether an entry is seen at a time of [`now`](Self::now).
+    fn is_seen(&self, entry: &Entry<V>, now: Instant) -> bool {
+        let is_seen = entry.deadline > now;
+        if !is_seen {
+            let found = now.saturating_duration_since(self.begin).as_nanos();
+            // Ordering: Relaxed, see `now`.
+            self.found.fetch_max(u64::try_from(found).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        is_seen
+    }
+
     /// Places an entry, and returns the one that it replaces.
     fn place(&self, key: K, entry: Entry<V>) -> Result<Option<Entry<V>>, InsertError<K, V>> {
         let (key, entry) = match self.entries.entry(key) {

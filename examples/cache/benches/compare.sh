@@ -8,6 +8,7 @@
 # | part | what it measures | time, about |
 # |---|---|---|
 # | `throughput` | redis-benchmark: GET and SET EX, pipelines of 1 and 16, 50 connections: requests/s, p50, p99, processor time a request | 1 min a round |
+# | `values` | redis-benchmark: SET and GET of values of 1, 16, 64 and 256 KiB, 50 connections: the same | 1 min a round |
 # | `burst` | a million keys that expire within one second, under GETs at half of the capacity: lateness of events, GETs, memory | 2 min |
 # | `expiry` | a thousand keys that are due at one instant, beside 0 to a million that are not: events, lateness | 3 min |
 # | `memory` | bytes a key, of ten million keys that expire | 4 min |
@@ -16,7 +17,7 @@
 # | `forwarding` | processor time a GET of one thread, and of two threads on the same core, of whose GETs half are forwarded | 1 min |
 # | `soak` | ten minutes of churn, with the memory every ten seconds | 10 min |
 #
-# Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS is the
+# Without a part, all of them. ROUNDS (default 5) is how often `throughput` and `values` run both servers. THREADS is the
 # cache's number of threads (by default, its own default). SCALE (default 1) divides the numbers of
 # requests, keys, connections and seconds: `--scale 20` tries all parts in a few minutes; its figures mean nothing.
 # SOAK (default 600) is the soak's time in seconds. RATE, if it is set, is the GETs a second of `burst`; otherwise it is
@@ -31,12 +32,12 @@ while [ $# -gt 0 ]; do
     --threads) THREADS=$2; shift ;;
     --scale) SCALE=$2; shift ;;
     --pin) ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1) ;;
-    throughput | burst | expiry | memory | stuck | idle | forwarding | soak) PARTS+=("$1") ;;
+    throughput | values | burst | expiry | memory | stuck | idle | forwarding | soak) PARTS+=("$1") ;;
     *) sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
 done
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst expiry memory stuck idle forwarding soak)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput values burst expiry memory stuck idle forwarding soak)
 
 cargo build --release --locked -p cache
 LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
@@ -84,14 +85,31 @@ ratio() {
     <(printf '%s\n' "${rows[@]}" | grep "^$1 redis " | cut -d' ' -f"$2") | awk '{ printf "%.3f\n", $1 / $2 }' | median
 }
 
+# A table of the rows, by WHAT they are of, which begins them.
+table() {
+  local what column
+  echo "medians of $ROUNDS rounds, each for Redis / the cache"
+  echo "| | requests/s | p50, ms | p99, ms | processor time a request, us | ratios of the rounds: requests/s, time |"
+  echo "|---|---|---|---|---|---|"
+  for what in "$@"; do
+    printf '| %s |' "$what"
+    for column in 4 5 6 7; do
+      printf ' %s / %s |' "$(column "$what redis" $column)" "$(column "$what cache" $column)"
+    done
+    echo " $(ratio "$what" 4), $(ratio "$what" 7) |"
+  done
+  echo "every run:"
+  printf '%s\n' "${rows[@]}"
+}
+
+# The servers of a round: neither is always the first.
+in_turns() { [ $(($1 % 2)) = 0 ] && echo redis cache || echo cache redis; }
+
 part_throughput() {
-  local rows=() round pipeline server servers requests what column
+  local rows=() round pipeline server requests
   for ((round = 0; round < ROUNDS; round++)); do
-    # Neither is always the first.
-    servers=(redis cache)
-    [ $((round % 2)) = 0 ] || servers=(cache redis)
     for pipeline in 1 16; do
-      for server in "${servers[@]}"; do
+      for server in $(in_turns $round); do
         begin $server
         requests=$(((pipeline == 1 ? 300000 : 3000000) / SCALE))
         rows+=("$(benchmark "$pipeline" "$requests" SET key:__rand_int__ xxx EX 60)")
@@ -100,18 +118,25 @@ part_throughput() {
       done
     done
   done
-  echo "medians of $ROUNDS rounds, each for Redis / the cache"
-  echo "| | requests/s | p50, ms | p99, ms | processor time a request, us | ratios of the rounds: requests/s, time |"
-  echo "|---|---|---|---|---|---|"
-  for what in "GET 1" "GET 16" "SET 1" "SET 16"; do
-    printf '| %s, pipeline %s |' ${what% *} ${what#* }
-    for column in 4 5 6 7; do
-      printf ' %s / %s |' "$(column "$what redis" $column)" "$(column "$what cache" $column)"
+  table "GET 1" "GET 16" "SET 1" "SET 16"
+}
+
+# The rows' second word is the length of the values in KiB.
+part_values() {
+  local rows=() round server requests kib test
+  for ((round = 0; round < ROUNDS; round++)); do
+    for kib in 1 16 64 256; do
+      for server in $(in_turns $round); do
+        begin $server
+        requests=$(((kib > 64 ? 10000 : 40000) / SCALE))
+        for test in SET GET; do
+          rows+=("$(benchmark 1 "$requests" -t ${test,,} -d $((kib * 1024)) -r 100 | awk -v of="$test $kib" '{ $1 = of; $2 = ""; print }' | tr -s ' ')")
+        done
+        finish
+      done
     done
-    echo " $(ratio "$what" 4), $(ratio "$what" 7) |"
   done
-  echo "every run:"
-  printf '%s\n' "${rows[@]}"
+  table "SET 1" "GET 1" "SET 16" "GET 16" "SET 64" "GET 64" "SET 256" "GET 256"
 }
 
 # Half of what the slower server reaches.

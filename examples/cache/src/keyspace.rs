@@ -55,20 +55,31 @@ pub(crate) fn timers() -> (Scheduler<Due>, Advancer<Due>) {
 pub(crate) struct Placement {
     hasher: RandomState,
     threads: usize,
+    /// All keys have the same slot.
+    is_one: bool,
 }
 
 impl Placement {
-    pub(crate) fn new(threads: usize) -> Self {
-        Self { hasher: RandomState::new(), threads }
+    pub(crate) fn new(threads: usize, is_one: bool) -> Self {
+        Self { hasher: RandomState::new(), threads, is_one }
     }
 
     /// The hash of a key, and its thread: keys with the same tag, `{tag}`, have the same thread.
     pub(crate) fn of(&self, key: &[u8]) -> (Hash, usize) {
         let hash = self.hasher.hash_one(key);
         let placed = tag(key).map_or(hash, |tag| self.hasher.hash_one(tag));
-        let (table, thread) =
-            (hash % TABLES as u64, (u128::from(placed) * self.threads as u128) >> u64::BITS);
-        (Hash { table: table as u16, hash: (hash / TABLES as u64) as u32 }, thread as usize)
+        let table = (hash % TABLES as u64) as u16;
+        (Hash { table, hash: (hash / TABLES as u64) as u32 }, self.thread(placed))
+    }
+
+    /// What commands that need all of their keys in one thread go by, however many threads there are: the hash of the
+    /// tag, or of a key without one.
+    pub(crate) fn slot(&self, key: &[u8]) -> u64 {
+        if self.is_one { 0 } else { self.hasher.hash_one(tag(key).unwrap_or(key)) }
+    }
+
+    pub(crate) fn thread(&self, slot: u64) -> usize {
+        ((u128::from(slot) * self.threads as u128) >> u64::BITS) as usize
     }
 }
 
@@ -188,8 +199,12 @@ impl Keyspace {
 
     fn count(&self, before: [usize; 3], after: [usize; 3]) {
         for ((figure, before), after) in COUNTED.into_iter().zip(before).zip(after) {
-            self.stats.sub(figure, before);
-            self.stats.add(figure, after);
+            // In one store: other threads skip a thread without keys.
+            if after < before {
+                self.stats.sub(figure, before - after);
+            } else {
+                self.stats.add(figure, after - before);
+            }
         }
     }
 
@@ -207,6 +222,11 @@ impl Keyspace {
         let table = &mut self.tables[usize::from(hash.table)];
         let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
         Place { hash, bucket: entry.bucket_index() }
+    }
+
+    /// Writes a part of a key's value.
+    pub(crate) fn write(&mut self, place: Place, at: usize, part: &[u8]) {
+        self.change(place, |entry, _| entry.write(at, part));
     }
 
     /// Gives a key its great value, with the buffer in which it stands.

@@ -30,9 +30,10 @@ const CORES_A_THREAD: usize = 2;
 ///
 /// With `--pin`, each worker has a core of its own while there are cores left. A thread that panics ends
 /// the process: no other thread has its keys and its clients.
-pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn serve(mut settings: Settings, give_back: fn(), out: &mut dyn Write) -> io::Result<()> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let threads = settings.threads.map_or((cores.len() / CORES_A_THREAD).max(1), usize::from);
+    let threads = if settings.one_thread { 1 } else { threads };
     let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
     // Each client is a file. If the system refuses, there are fewer clients.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -61,8 +62,10 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, mailbox);
-        let (worker, core) =
-            (Worker::new(poll, advancer, desk), cores.get(number).copied().filter(|_| settings.pin));
+        let (worker, core) = (
+            Worker::new(poll, advancer, desk, give_back),
+            cores.get(number).copied().filter(|_| settings.pin),
+        );
         thread::Builder::new().name(format!("cache-{number}")).spawn(move || {
             core.map(core_affinity::set_for_current);
             panic::catch_unwind(AssertUnwindSafe(|| worker.run())).unwrap_or_else(|_| process::abort())

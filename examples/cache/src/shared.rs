@@ -26,14 +26,14 @@ pub(crate) struct Shared {
     /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
     /// one thread at any time. The lock is held for a push or a swap.
     arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
-    /// Parts that are not yet done of commands that look at the clients of all threads. Meanwhile no client moves,
-    /// so these commands meet each client once. None of them begins while a client waits for that
-    /// (`Figure::Moving`).
+    /// Bytes of events that threads have sent to each other and that are not yet with the subscribers.
     ///
-    /// Ordering: Relaxed. It grows before the first part runs. It is read under the lock of the thread to which a
-    /// client would move: either that thread's part finds the client among the arrivals, or it has run, and then
-    /// its own use of the lock came after the growth.
-    pub(crate) roll_calls: AtomicUsize,
+    /// Ordering: Relaxed; only the number matters. It grows before the message is sent.
+    pub(crate) events_underway: AtomicUsize,
+    /// Subscribers for which keys that are due wait, of all threads.
+    ///
+    /// Ordering: Relaxed; only the number matters.
+    pub(crate) slow_subscribers: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -44,13 +44,14 @@ impl Shared {
     pub(crate) fn new(timers: Vec<Scheduler<Due>>, settings: Settings) -> Self {
         Self {
             clock: Clock::start_now(),
-            placement: Placement::new(timers.len()),
+            placement: Placement::new(timers.len(), settings.one_thread),
             settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
-            roll_calls: AtomicUsize::new(0),
+            events_underway: AtomicUsize::new(0),
+            slow_subscribers: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

@@ -30,7 +30,6 @@ figures! {
     gauge BufferBytes "buffer_bytes",
     gauge Clients "clients",
     gauge Patterns "pubsub_patterns",
-    gauge Moving "moving_clients",
     counter Expired "expired_keys",
     counter Hits "keyspace_hits",
     counter Misses "keyspace_misses",
@@ -81,6 +80,10 @@ impl Stats {
 
     pub(crate) fn sub(&self, figure: Figure, by: usize) {
         add(&self.figures[figure as usize], (by as u64).wrapping_neg());
+    }
+
+    pub(crate) fn set(&self, figure: Figure, to: usize) {
+        self.figures[figure as usize].store(to as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self, figure: Figure) -> usize {

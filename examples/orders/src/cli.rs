@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use order_reconciliation::durations;
 
-use crate::{audit, cluster, feed, serve};
+use crate::{audit, backup, cluster, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Feed(feed::Args),
     Audit(audit::Args),
+    Check(backup::CheckArgs),
+    Copy(backup::CopyArgs),
     Repair(cluster::RepairArgs),
 }
 

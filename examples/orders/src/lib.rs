@@ -12,10 +12,14 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand;
+//! arguments; `backup.rs` has the subcommands `check` and `copy`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand;
 //! `sandbox.rs` lets a fuzzer be the broker of a worker.
 
+#[macro_use]
+mod log;
+
 mod audit;
+mod backup;
 mod cli;
 mod client;
 mod cluster;
@@ -34,9 +38,9 @@ use cli::{Cli, Command};
 
 pub use order_reconciliation::Streams;
 
-/// All went well; for `audit`, there is no difference.
+/// All went well; for `audit` and `check`, there is no difference.
 pub(crate) const EXIT_OK: u8 = 0;
-/// An audit has found a difference, or a server has found a line invalid.
+/// An audit or a check has found a difference, or a server has found a line invalid.
 pub(crate) const EXIT_BROKEN: u8 = 1;
 /// Wrong arguments, a file that cannot be read or written, or a server that does not answer.
 pub(crate) const EXIT_USAGE: u8 = 2;
@@ -47,6 +51,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
         Ok(Command::Audit(args)) => audit::run(&args, streams),
+        Ok(Command::Check(args)) => backup::check(&args, streams),
+        Ok(Command::Copy(args)) => backup::copy(&args, streams),
         Ok(Command::Repair(args)) => cluster::repair(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }

@@ -3,156 +3,13 @@
 
 mod support;
 
-use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::stream::Stream;
-use async_nats::jetstream::{self, stream};
+use async_nats::jetstream::stream;
 use futures_util::{FutureExt, StreamExt};
-use support::nats::{Nats, Worker};
-use support::{Answer, Client, Directory, PROGRAM, until};
-use tokio::runtime::Runtime;
-
-const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
-
-fn get(worker: &Worker, path: &str) -> Answer {
-    let mut address = None;
-    until("it says where it listens", || {
-        address = worker.line("listening on ").and_then(|address| address.parse().ok());
-        address.is_some()
-    });
-    let mut client = Client::connect(address.expect("an address")).expect("a connection");
-    client.send("GET", path, &[], b"").expect("an answer")
-}
-
-fn run(args: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(PROGRAM).args(args).output().expect("the program starts");
-    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
-}
-
-/// The partition of an item, of 2: FNV-1a, as front ends compute it.
-fn partition_of(item: &str) -> u64 {
-    item.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-        % 2
-}
-
-/// A shop of two partitions, and a front end.
-struct Shop {
-    directory: Directory,
-    nats: Nats,
-    runtime: Runtime,
-    /// An item of each partition.
-    items: [String; 2],
-}
-
-impl Shop {
-    fn new(name: &str, config: &str) -> Self {
-        let directory = Directory::new(name);
-        let nats = Nats::start_with(&directory, 1, config);
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-        let item = |partition| {
-            let mut names = (0..).map(|number| format!("item-{number}"));
-            names.find(|name| partition_of(name) == partition).expect("a name")
-        };
-        Self { directory, nats, runtime, items: [item(0), item(1)] }
-    }
-
-    fn worker(&self, name: &str, more: &[&str]) -> Worker {
-        let args = ["--partitions", "2", "--check-after", "1h", "--lease", "1s"];
-        Worker::start(name, &self.nats, &[&args[..], &LISTEN, more].concat())
-    }
-
-    fn started(&self, name: &str, more: &[&str]) -> Worker {
-        let worker = self.worker(name, more);
-        until("it owns both", || worker.count("partition ") >= 2);
-        worker
-    }
-
-    fn jetstream(&self) -> jetstream::Context {
-        // The client begins tasks of its own.
-        let _guard = self.runtime.enter();
-        let client = self.runtime.block_on(async_nats::connect(self.nats.urls())).expect("a connection");
-        jetstream::new(client)
-    }
-
-    fn stream(&self, name: &str) -> Stream {
-        self.runtime.block_on(self.jetstream().get_stream(name)).expect("a stream")
-    }
-
-    /// Publishes a message of orders for a partition, and waits until the broker has it.
-    fn order(&self, partition: usize, ids: impl IntoIterator<Item = u64>) {
-        let item = &self.items[partition];
-        let line = |id| {
-            format!(
-                "{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":{}}}\n",
-                id + 100
-            )
-        };
-        self.publish(&format!("shop.{partition}.orders"), ids.into_iter().map(line).collect());
-    }
-
-    fn publish(&self, subject: &str, payload: String) {
-        let subject = subject.to_owned();
-        let sent = async { self.jetstream_async().await.publish(subject, payload.into()).await?.await };
-        self.runtime.block_on(sent).expect("the broker has it");
-    }
-
-    async fn jetstream_async(&self) -> jetstream::Context {
-        jetstream::new(async_nats::connect(self.nats.urls()).await.expect("a connection"))
-    }
-
-    /// All lines of results of a partition.
-    fn results(&self, partition: usize) -> Vec<String> {
-        let stream = self.stream(&format!("results-{partition}"));
-        let last = stream.cached_info().state.last_sequence;
-        let read = async {
-            let mut lines = Vec::new();
-            for number in 1..=last {
-                let Ok(message) = stream.get_raw_message(number).await else { continue };
-                let text = String::from_utf8_lossy(&message.payload).into_owned();
-                lines.extend(text.lines().map(str::to_owned));
-            }
-            lines
-        };
-        self.runtime.block_on(read)
-    }
-
-    /// Waits until an order has an answer.
-    fn answered(&self, partition: usize, id: u64, status: &str) {
-        let line = format!("\"order_id\":{id},\"status\":\"{status}\"");
-        until(&line, || self.results(partition).iter().any(|found| found.contains(&line)));
-    }
-
-    fn repair(&self) -> String {
-        let (code, said) = run(&["repair", "--nats", &self.nats.urls()]);
-        assert_eq!(code, Some(0), "{said}");
-        said
-    }
-
-    /// Partition 0 has stopped, and says what to do; the other one goes on.
-    fn expect_a_stop(&self, worker: &Worker, said: &str) {
-        until("/healthz says so", || get(worker, "/healthz").status == 503);
-        let health = get(worker, "/healthz").text();
-        until("/healthz names it", || get(worker, "/healthz").text().contains("partition 0 has stopped"));
-        let found = get(worker, "/healthz").text();
-        assert!(found.contains(said) && found.contains("orders repair"), "{health}{found}");
-        assert!(!found.contains("partition 1"), "{found}");
-        self.order(1, [900_001]);
-        self.answered(1, 900_001, "placed");
-    }
-
-    /// All is well after a repair: orders are placed, and each one once.
-    fn expect_all_is_well(&self, worker: &Worker) {
-        until("all is well", || get(worker, "/healthz").status == 200);
-        self.order(0, [800_001]);
-        self.answered(0, 800_001, "placed");
-        let placed =
-            self.results(0).into_iter().filter(|line| line.contains("\"placed\"")).collect::<Vec<_>>();
-        assert_eq!(placed.iter().collect::<BTreeSet<_>>().len(), placed.len(), "each order is placed once");
-    }
-}
+use support::nats::Worker;
+use support::shop::{Shop, get, run};
+use support::until;
 
 /// Without NATS a worker says what it waits for, at its start and later, and `/healthz` is no success.
 #[test]
@@ -295,18 +152,6 @@ fn a_log_that_was_purged_stops_its_partition_until_it_is_repaired() {
     shop.answered(0, 30, "duplicate");
     shop.expect_all_is_well(&worker);
     assert!(!shop.repair().contains("lost"), "there is nothing left to repair");
-}
-
-impl Shop {
-    async fn stream_async(&self, name: &str) -> Stream {
-        self.jetstream_async().await.get_stream(name).await.expect("a stream")
-    }
-
-    /// Deletes a message of a stream.
-    fn delete(&self, stream: &str, number: u64) {
-        let deleted = async { self.stream_async(stream).await.delete_message(number).await };
-        self.runtime.block_on(deleted).expect("it is deleted");
-    }
 }
 
 /// The newest snapshot is damaged: the one before does, without a loss. Then both are.

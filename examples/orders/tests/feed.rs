@@ -92,6 +92,9 @@ fn a_feed_is_answered_line_by_line_and_its_audit_finds_no_difference() {
     assert!(!fs::exists(shop.file("orders.csv.progress")).expect("a look"), "it is removed at the end");
     let audited = shop.audit(&server, &["--wait"]).succeeded();
     assert!(audited.out.contains("3000 outcomes") && audited.out.contains("3000 orders looked at"));
+    // The server's time in the place of the files'.
+    let wrong = shop.audit(&server, &["--check-after", "20s"]);
+    assert!(wrong.code == Some(1) && wrong.out.contains("files, and not the server's"), "{}", wrong.out);
     let again = shop.feed(&server, &["--connections", "3", "--batch", "77"]).succeeded();
     assert_eq!(again.row("| orders | duplicate"), 3_000, "a repetition is harmless");
     assert_eq!(again.row("| payments | duplicate"), fed.row("| payments | counted"));

@@ -65,14 +65,18 @@ fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, 
     let end = Instant::now().checked_add(Duration::from_secs(seconds));
     let mut rng = fastrand::Rng::with_seed(seed);
     while scene.kills.load(Ordering::SeqCst) < kills && end.is_none_or(|end| Instant::now() < end) {
-        let server = start(scene, directory);
-        // One in eight dies while it recovers.
-        if rng.u8(0..8) > 0 {
+        // One in eight dies while it starts and recovers.
+        if rng.u8(0..8) == 0 {
+            let args = args(scene);
+            let after = Duration::from_millis(rng.u64(0..60));
+            Server::interrupt(&directory.path().join("data"), &args.each_ref().map(String::as_str), after);
+        } else {
+            let server = start(scene, directory);
             server.wait_until_ready();
+            thread::sleep(Duration::from_millis(rng.u64(0..300)));
+            *scene.address.lock().expect("no panic") = None;
+            server.kill();
         }
-        thread::sleep(Duration::from_millis(rng.u64(0..300)));
-        *scene.address.lock().expect("no panic") = None;
-        server.kill();
         scene.kills.fetch_add(1, Ordering::SeqCst);
     }
     let server = start(scene, directory);
@@ -85,11 +89,16 @@ fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, 
     audit(&server, directory, &book, &followed)
 }
 
-fn start(scene: &Scene, directory: &Directory) -> Server {
+fn args(scene: &Scene) -> [String; 6] {
     // With so few in memory, every order crosses the horizon. Every other server has all in memory.
     let in_memory = if scene.kills.load(Ordering::SeqCst).is_multiple_of(2) { "50" } else { "1000000" };
     let [check_after, stock] = [format!("{CHECK_AFTER}ms"), STOCK.to_string()];
-    let args = ["--check-after", &check_after, "--stock", &stock, "--in-memory", in_memory];
+    ["--check-after", &check_after, "--stock", &stock, "--in-memory", in_memory].map(str::to_owned)
+}
+
+fn start(scene: &Scene, directory: &Directory) -> Server {
+    let args = args(scene);
+    let args = args.each_ref().map(String::as_str);
     let server = Server::launch(Command::new(PROGRAM), &directory.path().join("data"), &args);
     *scene.address.lock().expect("no panic") = Some(server.address);
     server

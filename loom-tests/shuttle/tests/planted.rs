@@ -16,7 +16,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Schedul
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::{FailurePersistence, Runner, thread};
 
-const SCHEDULES: usize = 2_000;
+const SCHEDULES: usize = 20_000;
 
 /// What the crate's parker is: a flag, and the thread that waits for it.
 struct Flag {

@@ -73,7 +73,7 @@ impl<T> Scheduler<T> {
     /// # Errors
     ///
     /// [`ScheduleError`], with the payload, if the advancer is gone, if the shard holds as many
-    /// pending timers as it may, or if the system has no memory.
+    /// pending timers as it may, or if the system has no memory for another segment of timers.
     ///
     /// # Performance
     ///
@@ -219,6 +219,7 @@ impl<T> Scheduler<T> {
     /// after the tick for which the timer's node was first linked: the tick of this timer, or of a
     /// cancelled one whose node it reuses.
     #[inline]
+    #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
         self.reschedule_and(key, deadline, |_| (), |moved| moved)
     }

@@ -106,6 +106,19 @@ impl<T> Shared<T> {
         self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.tally.scheduled.get()))
     }
 
+    /// How many timers have been scheduled since the shard was made, and how many of them are
+    /// pending: a hint, by one pass over the lanes. What threads do meanwhile it may count in part,
+    /// so it may say less than [`len`](Self::len) at any moment. O(threads).
+    pub(crate) fn scheduled_and_pending(&self) -> (u64, usize) {
+        self.counting.note_look();
+        let (ended, scheduled) =
+            self.lanes.iter().fold((self.tally.ended(), 0_u64), |(ended, scheduled), Lane { tally, .. }| {
+                (ended + tally.cancelled.get(), scheduled.wrapping_add(tally.scheduled.get()))
+            });
+        let pending = usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX);
+        (scheduled, pending.min(self.bound.limit()))
+    }
+
     /// Nodes of cancelled or moved timers that are still linked. O(threads).
     pub(crate) fn dead(&self) -> u64 {
         let gone = self.tally.dead_freed.get();
@@ -333,6 +346,7 @@ mod tests {
             ..ShardStats::default()
         };
         assert_eq!((scheduler.stats(), scheduler.shared.moved(), wheels), (expected, 2, 1));
+        assert_eq!(scheduler.shared.scheduled_and_pending(), (11, 5));
         // A producer takes a whole word of nodes; node 0 does not exist.
         assert_eq!((nodes, node_capacity), (63, 65_535));
         schedule(1 << 40);

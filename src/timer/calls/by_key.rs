@@ -54,13 +54,18 @@ impl Timer {
     ///
     /// O(1), lock-free. To a later time it is usually one compare-and-swap, and the key stays the
     /// same. A recurring timer always moves to another node and gets a new key.
+    #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_after(delay))
+        let handle = self.home_of(key)?;
+        reschedule_in(handle, key, handle.tick_after(delay))
     }
 
-    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    /// Makes a pending timer fire at `deadline`, by the timer's clock; as
+    /// [`reschedule_after`](Self::reschedule_after).
+    #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_for(deadline))
+        let handle = self.home_of(key)?;
+        reschedule_in(handle, key, handle.tick_for(deadline))
     }
 
     /// Cancels timers as [`cancel`](Self::cancel) does, and returns how many of them will not fire
@@ -110,8 +115,8 @@ impl Timer {
     /// Returns a guard that cancels the timer when it is dropped.
     ///
     /// The guard of a timer that has ended, or of another [`Timer`]'s key, does nothing. A
-    /// reschedule that gives the timer another key leaves the guard without it: detach the key,
-    /// reschedule, and guard the new key.
+    /// [reschedule](Self::reschedule_after) by the key that gives the timer another key leaves the
+    /// guard without it: reschedule by the guard ([`CancelGuard::reschedule_after`]).
     ///
     /// # Performance
     ///
@@ -171,23 +176,22 @@ impl Timer {
         let tick = handle.scheduler.deadline(key.key())?;
         handle.time.instant(handle.time.start_of(tick))
     }
+}
 
-    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
-        let handle = self.home_of(key)?;
-        let tick = tick(handle);
-        let (scheduler, mut place) = (&handle.scheduler, None);
-        let look =
-            |task: &Task| place = Membership::of(task).map(|member| (member.members.clone(), member.number));
-        let moved = if key.recurs() {
-            scheduler.relocate(key.key(), tick, look, |moved| moved).map(TimerKey::recurring)
-        } else {
-            scheduler.reschedule_and(key.key(), tick, look, |moved| moved).map(TimerKey::once)
-        }?;
-        // A member of a group stays one, or is cancelled with the group.
-        let cancelled = place.and_then(|(members, number)| members.fill(number, &handle.scheduler, moved));
-        let is_cancelled = cancelled.map(|task| task.discard(&handle.guard, None)).is_some();
-        (!is_cancelled).then_some(moved)
-    }
+/// Makes a timer of that shard fire at `tick`, and returns its key from then on.
+fn reschedule_in(handle: &ShardHandle, key: TimerKey, tick: Tick) -> Option<TimerKey> {
+    let (scheduler, mut place) = (&handle.scheduler, None);
+    let look =
+        |task: &Task| place = Membership::of(task).map(|member| (member.members.clone(), member.number));
+    let moved = if key.recurs() {
+        scheduler.relocate(key.key(), tick, look, |moved| moved).map(TimerKey::recurring)
+    } else {
+        scheduler.reschedule_and(key.key(), tick, look, |moved| moved).map(TimerKey::once)
+    }?;
+    // A member of a group stays one, or is cancelled with the group.
+    let cancelled = place.and_then(|(members, number)| members.fill(number, scheduler, moved));
+    let is_cancelled = cancelled.map(|task| task.discard(&handle.guard, None)).is_some();
+    (!is_cancelled).then_some(moved)
 }
 
 /// Cancels a timer of that shard. The callback is dropped here, or the sleep woken: both may panic.
@@ -241,6 +245,38 @@ impl CancelGuard {
     #[must_use]
     pub fn key(&self) -> TimerKey {
         self.key
+    }
+
+    /// Makes the timer fire when `delay` has passed from now; as [`Timer::reschedule_after`]. The
+    /// guard has the timer's new key. Returns false if there is no such timer any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let mut limit = timer.guard(timer.schedule_after(Duration::from_secs(60), || ())?);
+    /// assert!(limit.reschedule_after(Duration::from_secs(30)));
+    /// drop(limit);
+    /// assert_eq!(timer.stats().pending, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reschedule_after(&mut self, delay: Duration) -> bool {
+        self.reschedule(|handle| handle.tick_after(delay))
+    }
+
+    /// Makes the timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    pub fn reschedule_at(&mut self, deadline: Instant) -> bool {
+        self.reschedule(|handle| handle.tick_for(deadline))
+    }
+
+    fn reschedule(&mut self, tick: impl FnOnce(&ShardHandle) -> Tick) -> bool {
+        let Some(handle) = &self.handle else { return false };
+        let moved = reschedule_in(handle, self.key, tick(handle));
+        self.key = moved.unwrap_or(self.key);
+        moved.is_some()
     }
 
     /// Returns the key, and cancels nothing.

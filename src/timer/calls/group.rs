@@ -19,8 +19,12 @@
 //! [`Group::cancel_all`] takes the whole set out under the lock, and then cancels what was in it.
 //! No user code and no step of a shard runs under the lock.
 
+mod weak;
+
 use std::ops::Deref;
 use std::sync::Arc;
+
+pub use weak::WeakGroup;
 
 use crate::timer::handle::Timer;
 use crate::timer::task::{Members, Membership};
@@ -45,8 +49,10 @@ use crate::timer::task::{Members, Membership};
 /// clone of the group's [`Timer`], and a [`WeakTimer`](crate::WeakTimer) that the group was
 /// [downgraded](Timer::downgrade) to, do not keep the group. What they schedule is a member too;
 /// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled).
-/// A group of a group is independent of it. What a [`Timer`] says and does as a whole, such as
-/// [`stats`](Timer::stats) and [`shutdown`](Timer::shutdown), is that of the whole timer.
+/// A group of a group is independent of it. A [`shutdown`](Timer::shutdown) by any of these handles
+/// ends the group alone: it returns the callbacks of its members, sleeps are woken, and what is
+/// scheduled after it is refused, as when the last handle is dropped. What a [`Timer`] says of
+/// itself as a whole, such as [`stats`](Timer::stats), is that of the whole timer.
 ///
 /// # Examples
 ///
@@ -128,6 +134,27 @@ impl Timer {
         Group { owner: Arc::new(Owner { timer, members }) }
     }
 
+    /// Returns a handle of the timer itself: what it schedules is no member of a group. For a handle
+    /// that is that of no group, it is a clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let group = timer.group();
+    /// let key = group.without_group().schedule_after(Duration::from_secs(60), || ())?;
+    /// drop(group);
+    /// assert!(timer.is_pending(key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn without_group(&self) -> Self {
+        Self { members: None, ..self.clone() }
+    }
+
     /// A new membership, if the handle is that of a group. Boxed, so that other sleeps are small.
     pub(crate) fn membership(&self) -> Option<Box<Membership>> {
         self.members.as_ref().map(|members| Box::new(members.join()))
@@ -201,13 +228,13 @@ struct Owner {
 
 impl Owner {
     fn cancel_all(&self) -> usize {
-        self.timer.cancel_batch(self.members.take_all())
+        self.timer.cancel_batch(self.members.take_keys())
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.members.end();
-        self.timer.first_shard().guard.run(None, || self.cancel_all());
+        let keys = self.members.end();
+        self.timer.first_shard().guard.run(None, || self.timer.cancel_batch(keys));
     }
 }

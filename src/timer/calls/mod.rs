@@ -8,4 +8,4 @@ mod once;
 mod recurring;
 
 pub use by_key::CancelGuard;
-pub use group::Group;
+pub use group::{Group, WeakGroup};

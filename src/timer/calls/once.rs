@@ -7,7 +7,7 @@ use crate::error::ScheduleError;
 use crate::tick::Tick;
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
-use crate::timer::shard::ShardHandle;
+use crate::timer::shard::{ShardHandle, WindowEnd};
 use crate::timer::task::fits;
 
 impl Timer {
@@ -21,7 +21,8 @@ impl Timer {
     /// # Errors
     ///
     /// [`ScheduleError`], with the callback, if the timer has been shut down, if as many timers are
-    /// pending as the timer may hold, or if the system gives no memory.
+    /// pending as the timer may hold, or if the system gives no memory for another segment of
+    /// timers. The page [`promises`](crate::guide::promises) says what it does without other memory.
     ///
     /// # Performance
     ///
@@ -40,8 +41,9 @@ impl Timer {
 
     /// Calls `callback` once, at `deadline`.
     ///
-    /// As [`schedule_after`](Self::schedule_after). A deadline that has passed is due as soon as
-    /// possible, at the next tick at the latest.
+    /// As [`schedule_after`](Self::schedule_after). The deadline is by the timer's clock, as
+    /// [`now`](Self::now) is. One that has passed is due as soon as possible, at the next tick at
+    /// the latest.
     ///
     /// # Errors
     ///
@@ -55,9 +57,9 @@ impl Timer {
         self.schedule_once(callback, |handle| handle.tick_for(deadline))
     }
 
-    /// Calls `callback` once, at a time within `window`, both ends included. The timer chooses the
-    /// time so that timers with overlapping windows fire together, which wakes the shard's thread
-    /// less often.
+    /// Calls `callback` once, at a time within `window`, both ends included: two [`Instant`]s, or two
+    /// [`Duration`]s from now. The timer chooses the time so that timers with overlapping windows fire
+    /// together, which wakes the shard's thread less often.
     ///
     /// Of the ticks within the window it is the one that is a multiple of the greatest power of
     /// two. So the choice does not depend on when the call is made, windows that contain the chosen
@@ -84,8 +86,7 @@ impl Timer {
     /// let timer = Timer::builder().clock(clock.clone()).build()?;
     /// let mut times = std::collections::BTreeSet::new();
     /// for _ in 0..1_000 {
-    ///     let now = timer.now();
-    ///     let window = now + Duration::from_secs(50)..=now + Duration::from_secs(60);
+    ///     let window = Duration::from_secs(50)..=Duration::from_secs(60);
     ///     let key = timer.schedule_within(window, || println!("check the session"))?;
     ///     times.insert(timer.deadline(key));
     ///     clock.advance(Duration::from_millis(7));
@@ -104,13 +105,15 @@ impl Timer {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn schedule_within<F>(
         &self,
-        window: RangeInclusive<Instant>,
+        window: RangeInclusive<impl WindowEnd>,
         callback: F,
     ) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.first_shard().window(window) {
+        let handle = self.first_shard();
+        let (callback, window) = handle.read_clock_beside(callback, || handle.window(window));
+        match window {
             Ok((start, slack)) => self.schedule_once(callback, |handle| handle.tick_within(start, slack)),
             Err(kind) => Err(ScheduleError::new(kind, callback)),
         }

@@ -4,18 +4,21 @@
 //! nodes. From there they are taken out one at a time, so neither a shutdown nor a drop copies what
 //! is pending or allocates.
 //!
-//! The shutdown writes each shard's [`Ended`]. [`Unfired`] takes from there, shard by shard.
+//! The shutdown writes each shard's [`Ended`]. [`Unfired`] takes from there, shard by shard. The end
+//! of a group makes a list of its members' callbacks instead: their shards go on.
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Instant;
 
+use crate::shard::Stopped;
 use crate::tick::Tick;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{Ended, ShardHandle};
 use crate::timer::task::{Task, TaskKind};
+use crate::unwind::unpoisoned;
 
 /// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
 /// particular order.
@@ -31,6 +34,8 @@ pub struct Unfired {
     handles: Arc<[Arc<ShardHandle>]>,
     /// The shard whose callbacks are being taken.
     place: usize,
+    /// The callbacks of a group that has ended. A callback need not be `Sync`; the mutex is.
+    members: Mutex<std::vec::IntoIter<UnfiredTask>>,
 }
 
 /// A callback that was not called before its timer was shut down.
@@ -66,7 +71,16 @@ impl Unfired {
             }
         }
         handles.iter().for_each(|handle| handle.end_watchers());
-        Self { handles, place: 0 }
+        Self { handles, place: 0, members: Mutex::default() }
+    }
+
+    /// Takes out the callbacks of timers that are pending on these shards, and wakes the sleeps
+    /// among them.
+    pub(in crate::timer) fn of_keys<'a>(
+        keys: impl Iterator<Item = (&'a Arc<ShardHandle>, TimerKey)>,
+    ) -> Self {
+        let tasks: Vec<_> = keys.filter_map(|(handle, key)| UnfiredTask::take(handle, key)).collect();
+        Self { handles: Arc::default(), place: 0, members: Mutex::new(tasks.into_iter()) }
     }
 
     /// Returns whether no callback is left.
@@ -91,14 +105,14 @@ impl Iterator for Unfired {
             *ended = Ended::Not;
             self.place += 1;
         }
-        None
+        unpoisoned(self.members.get_mut()).next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let kept = |handle: &Arc<ShardHandle>| {
             if let Ended::Closed(kept) = &*handle.ended() { kept.len() } else { 0 }
         };
-        let left = self.handles.iter().map(kept).sum();
+        let left = self.handles.iter().map(kept).sum::<usize>() + unpoisoned(self.members.lock()).len();
         (left, Some(left))
     }
 }
@@ -120,6 +134,23 @@ impl fmt::Debug for Unfired {
 }
 
 impl UnfiredTask {
+    /// Cancels a pending timer, and returns its callback. A sleep is woken.
+    fn take(handle: &Arc<ShardHandle>, key: TimerKey) -> Option<Self> {
+        let deadline = handle.scheduler.deadline(key.key()).unwrap_or(Tick::MAX);
+        let mut task = match key.recurs() {
+            false => handle.scheduler.cancel(key.key())?,
+            true => match handle.scheduler.stop(key.key()) {
+                Stopped::Pending(task) => task,
+                _ => return None,
+            },
+        };
+        if let Some(waker) = task.take_waker() {
+            handle.guard.run(None, || waker.wake());
+            return None;
+        }
+        Some(Self { key, deadline, handle: Arc::clone(handle), task: Some(task) })
+    }
+
     /// Returns the timer's key: the one that the call which scheduled the timer, or rescheduled it
     /// last, has returned. It finds nothing any more, and names the callback to its owner.
     #[must_use]

@@ -93,7 +93,8 @@ impl Timer {
     /// returns them with the others. Once it has returned, scheduling is an error.
     ///
     /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
-    /// works on.
+    /// works on. Nor is the timer of a [`Group`](crate::Group): by a group's handle the call ends the
+    /// group alone, and returns its callbacks.
     ///
     /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
     /// end of a thread.
@@ -103,7 +104,14 @@ impl Timer {
     /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory
     /// until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
-        if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
+        match &self.members {
+            Some(members) => {
+                let home = |key| Some((self.home_of(key)?, key));
+                Unfired::of_keys(members.end().filter_map(home))
+            }
+            None if self.is_global() => Unfired::default(),
+            None => self.inner.shutdown(),
+        }
     }
 
     /// The global timer outside of all scopes.

@@ -26,6 +26,7 @@ use pin_project_lite::pin_project;
 use crate::clock::{Clock, ManualClock};
 use crate::sync::thread_local;
 use crate::timer::handle::Timer;
+use crate::timer::shard::ShardHandle;
 use crate::timer::task::Task;
 
 /// What a scope gives to the code within.
@@ -35,10 +36,13 @@ pub(crate) struct Inherited {
     pub(crate) scope: Option<Arc<Scope>>,
     /// When all time limits end at the latest.
     pub(crate) deadline: Option<Instant>,
+    /// A shard, and that deadline by its timer's clock, if that is not the clock of the timer that
+    /// is global here.
+    pub(crate) own: Option<(Arc<ShardHandle>, Instant)>,
 }
 
 thread_local! {
-    static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None }) };
+    static INHERITED: RefCell<Inherited> = const { RefCell::new(Inherited { scope: None, deadline: None, own: None }) };
 }
 
 impl Inherited {
@@ -48,13 +52,43 @@ impl Inherited {
         INHERITED.try_with(|inherited| inherited.borrow().clone()).unwrap_or_default()
     }
 
+    /// The deadline by the clock of the shard's timer.
+    #[inline]
+    pub(crate) fn deadline_for(&self, shard: &ShardHandle) -> Option<Instant> {
+        match &self.own {
+            Some((own, at)) if own.time.has_clock_of(&shard.time) => Some(*at),
+            _ => self.deadline,
+        }
+    }
+
+    /// The deadline by the clock of one timer, in a scope within `outer`: the earlier counts.
+    fn own_within(&self, outer: &Self) -> Option<(Arc<ShardHandle>, Instant)> {
+        match (&self.own, &outer.own) {
+            (Some((shard, at)), Some((other, earlier))) if other.time.has_clock_of(&shard.time) => {
+                Some((Arc::clone(shard), *at.min(earlier)))
+            }
+            // Earlier by as much as by the clock of the global timer.
+            (Some((shard, at)), _) => {
+                let both = self.deadline.zip(outer.deadline);
+                let cut = both.map(|(own, outer)| own.saturating_duration_since(outer));
+                Some((Arc::clone(shard), at.checked_sub(cut.unwrap_or_default()).unwrap_or(*at)))
+            }
+            // A deadline that is not `by` a timer is compared with the time of each timer's clock.
+            (None, Some((shard, at))) => {
+                Some((Arc::clone(shard), self.deadline.map_or(*at, |deadline| deadline.min(*at))))
+            }
+            (None, None) => None,
+        }
+    }
+
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
     /// that has ended; the deadline that is in force stays so if it is earlier.
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
         let deadline = self.deadline.into_iter().chain(outer.deadline).min();
-        let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline };
+        let own = self.own_within(&outer);
+        let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline, own };
         let _restore = Restore(outer);
         // The drop of what was there may run user code, so it comes after the borrow.
         drop(INHERITED.try_with(|inherited| inherited.replace(inner)));
@@ -145,8 +179,8 @@ impl ManualClock {
     /// then runs are within the scope, too.
     ///
     /// Other threads are outside. A task that another thread may poll needs
-    /// [`scope_future`](Self::scope_future). `Instant::now` is the system's time everywhere; the
-    /// time of the scope is `Timer::global().now()`. A new clock begins at the system's time.
+    /// [`scope_future`](Self::scope_future). [`now`](crate::now()) is the time of the scope, and
+    /// `Instant::now` the system's everywhere. A new clock begins at the system's time.
     ///
     /// The end of the scope shuts its timer down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
@@ -183,7 +217,7 @@ impl ManualClock {
     /// which returns a reference for ever, some 0.2 MB are kept for ever.
     pub fn scope<R>(&self, code: impl FnOnce() -> R) -> (R, Waiting) {
         let scope = Scope::new(self);
-        let inherited = Inherited { scope: Some(Arc::clone(&scope)), deadline: None };
+        let inherited = Inherited { scope: Some(Arc::clone(&scope)), ..Inherited::default() };
         let output = catch_unwind(AssertUnwindSafe(|| inherited.run(code)));
         let waiting = scope.end();
         (output.unwrap_or_else(|panic| resume_unwind(panic)), waiting)
@@ -225,7 +259,7 @@ impl ManualClock {
     pub fn scope_future<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
         let current = Inherited::current().scope.filter(|scope| scope.clock.is(self));
         let scope = current.unwrap_or_else(|| Scope::new(self));
-        let inherited = Inherited { scope: Some(scope), deadline: None };
+        let inherited = Inherited { scope: Some(scope), ..Inherited::default() };
         Scoped { future: future.into_future(), inherited }
     }
 }

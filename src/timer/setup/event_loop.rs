@@ -44,22 +44,25 @@ const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 /// # Examples
 ///
 /// ```
-/// use std::cell::Cell;
 /// use std::thread;
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 /// use shardwheel::Timer;
 ///
 /// let (timer, mut driver) = Timer::builder().build_driven()?;
 /// timer.schedule_after(Duration::from_millis(5), || println!("on the thread of the loop"))?;
+/// let weak = timer.downgrade();
+/// timer.schedule_after(Duration::from_millis(9), move || drop(weak.upgrade().unwrap().shutdown()))?;
 ///
 /// let mut fired = 0;
-/// while fired == 0 {
-///     let deadline = driver.next_deadline().expect("one timer is pending");
-///     // A program with sockets would wait in its poller here, for at most this time.
-///     thread::sleep(deadline.saturating_duration_since(Instant::now()));
+/// while !driver.has_ended() {
+///     // A program with sockets would wait in its poller here, for at most this time. `None`
+///     // means that nothing is pending: it waits until the waker or a socket ends the wait.
+///     let deadline = driver.next_deadline();
+///     let wait = deadline.map(|at| at.saturating_duration_since(timer.now()));
+///     thread::sleep(wait.unwrap_or(Duration::from_millis(1)));
 ///     fired += driver.turn();
 /// }
-/// assert_eq!(fired, 1);
+/// assert_eq!(fired, 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Driver {
@@ -100,8 +103,16 @@ impl Driver {
         (0..self.pool.shards()).filter_map(|shard| self.visit_shard(shard, turn)).sum()
     }
 
+    /// Returns whether the timer has been shut down, or is being shut down: no further
+    /// [`turn`](Self::turn) has anything to do, and the loop may end. It stays so.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.handle.is_stopping()
+    }
+
     /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
-    /// if nothing is pending, or if the timer has been shut down.
+    /// if nothing is pending, or if the timer has been shut down: [`has_ended`](Self::has_ended)
+    /// tells which.
     ///
     /// That is the deadline of the next timer, or an earlier time at which timers move to a finer
     /// wheel or memory is given back. A time that has passed means: at once. While an

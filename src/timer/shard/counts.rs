@@ -11,9 +11,10 @@ use crate::timer::time::Nanos;
 /// The counters of one shard. Times are in nanoseconds.
 ///
 /// The shard's worker writes them, so they are not contended; an executor's threads also raise
-/// `longest`.
+/// `longest` and `recent`. A report sets `recent` to 0.
 pub(crate) struct Counts {
     pub(in crate::timer) longest: AtomicU64,
+    pub(in crate::timer) recent: AtomicU64,
     pub(in crate::timer) latest: AtomicU64,
     /// The lateness of all timers that fired, together.
     pub(in crate::timer) late: AtomicU64,
@@ -25,10 +26,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn new() -> Self {
-        let [longest, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [longest, recent, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
         let lateness = (0..BUCKETS).map(|_| Counter::default()).collect();
-        Self { longest, latest, late, lateness, at_work_for }
+        Self { longest, recent, latest, late, lateness, at_work_for }
     }
 
     /// Notes that a timer due at tick `deadline` fires now; for the worker.
@@ -51,10 +52,12 @@ impl Counts {
     /// Notes how long a callback has run.
     #[inline]
     pub(crate) fn note_callback(&self, took: Nanos) {
-        // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
-        if took > self.longest.load(Ordering::Relaxed) {
-            // Ordering: Relaxed, as above.
-            self.longest.fetch_max(took, Ordering::Relaxed);
+        for longest in [&self.longest, &self.recent] {
+            // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
+            if took > longest.load(Ordering::Relaxed) {
+                // Ordering: Relaxed, as above.
+                longest.fetch_max(took, Ordering::Relaxed);
+            }
         }
     }
 

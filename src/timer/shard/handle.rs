@@ -1,7 +1,7 @@
 //! A shard as producers use it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
+use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use super::advancer_slot::AdvancerSlot;
 use super::counts::Counts;
 use crate::clock::unpoisoned;
-use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::error::ScheduleError;
 use crate::shard::Kept;
 use crate::shard::{Advancer, Key, Scheduler};
 use crate::sync::Ordering;
@@ -53,6 +53,12 @@ pub struct ShardHandle {
 // User code runs where no structure is half changed: a panic in it leaves none behind.
 impl UnwindSafe for ShardHandle {}
 impl RefUnwindSafe for ShardHandle {}
+
+impl fmt::Debug for ShardHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShardHandle(..)")
+    }
+}
 
 /// What a shutdown calls at the end of a shard: a delay queue, whose consumer may wait although no
 /// timer of the shard is pending.
@@ -182,19 +188,6 @@ impl ShardHandle {
         let is_near = self.time.tick_within(start, 0, 0) <= self.scheduler.now().saturating_add(1);
         let least = if is_near { self.time.tick_at(self.now()).saturating_add(1) } else { 0 };
         self.time.tick_within(start, slack, least)
-    }
-
-    /// The start of a window, and its length.
-    pub(crate) fn window(
-        &self,
-        window: RangeInclusive<Instant>,
-    ) -> Result<(Nanos, Nanos), ScheduleErrorKind> {
-        let (start, end) = window.into_inner();
-        if end < start {
-            return Err(ScheduleErrorKind::WindowEndsBeforeStart { by: start.duration_since(end) });
-        }
-        let [start, end] = [start, end].map(|at| self.time.since_start(at));
-        Ok((start, end - start))
     }
 
     // ---- the worker and the end --------------------------------------------------------------

@@ -9,6 +9,7 @@ mod placement;
 mod run;
 mod stats;
 mod tag;
+mod window;
 
 pub(in crate::timer) use affinity::{cores, pin};
 pub use executor::{Executor, Job};
@@ -17,5 +18,7 @@ pub(crate) use handle::{ShardHandle, WatchesEnd};
 pub use placement::Placement;
 pub(in crate::timer) use placement::{Shards, with_own_shard};
 pub use stats::{Figures, Lateness, LatenessBucket, Stats};
+pub use tag::set_at;
 #[cfg(feature = "introspect")]
 pub(in crate::timer) use tag::{NUMBERS, PLACES};
+pub use window::WindowEnd;

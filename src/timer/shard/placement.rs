@@ -1,9 +1,10 @@
 //! Which shard a thread schedules on.
 //!
 //! A thread gets a shard of a timer at its first use of the timer: of the shards that the fewest
-//! living threads have got, the one that its core or its turn points to. It keeps that shard until
-//! it ends. So threads are spread evenly whatever their cores and their numbers are. Only a thread
-//! that is pinned to the core of a shard's thread has that shard, and is not counted.
+//! living threads have got, the one that its turn points to. It keeps that shard until it ends. So
+//! threads are spread evenly whatever their cores and their numbers are. Only a thread that is
+//! pinned to the core of a shard's thread has that shard, and is not counted. Neither is one for
+//! whose entry in the list the system has no memory.
 //!
 //! The thread finds its shard in a thread local (`CACHED`), which caches the shard of the timer
 //! that it used last, and the shard that it visits: a callback schedules there. Behind that lies
@@ -12,7 +13,6 @@
 //! or for several of them, and count no users.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crossbeam_utils::CachePadded;
@@ -85,6 +85,7 @@ struct Cached {
 
 /// A place that the thread keeps. The drop gives it up.
 struct Taken {
+    timer: u64,
     shard: usize,
     /// How many living threads have got the shard.
     users: Weak<AtomicU32>,
@@ -101,8 +102,8 @@ impl Drop for Taken {
 
 thread_local! {
     static CACHED: Cell<Cached> = const { Cell::new(Cached { used: NO_PLACE, visited: NO_PLACE }) };
-    /// By the numbers of the timers.
-    static TAKEN: RefCell<BTreeMap<u64, Taken>> = const { RefCell::new(BTreeMap::new()) };
+    /// In the order of the timers' numbers.
+    static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Shards {
@@ -150,20 +151,31 @@ impl Shards {
 
     #[cold]
     fn find_place(&self) -> Place {
-        let shard = TAKEN.try_with(|taken| taken.borrow().get(&self.id).map(|taken| taken.shard));
+        let shard = TAKEN.try_with(|taken| {
+            let taken = taken.borrow();
+            self.search(&taken).ok().map(|at| taken[at].shard)
+        });
         self.place(shard.ok().flatten().unwrap_or_else(|| self.take_place()))
     }
 
+    /// Where the timer's place is in the list, or belongs.
+    fn search(&self, taken: &[Taken]) -> Result<usize, usize> {
+        taken.binary_search_by_key(&self.id, |taken| taken.timer)
+    }
+
     /// The shard whose thread is pinned to the calling thread's only core. If there is none, the
-    /// shard with the fewest users; of several, the first from that core's number on, or from the
-    /// thread's turn. Two threads that come at once may get the same shard.
+    /// shard with the fewest users; of several, the first from the thread's turn on. Two threads
+    /// that come at once may get the same shard.
     fn take_place(&self) -> usize {
-        let core = if let [core] = affinity::cores()[..] { Some(core) } else { None };
-        let pinned = |core| self.handles.iter().position(|handle| handle.core.get() == Some(&core));
-        if let Some(shard) = core.and_then(pinned) {
+        let is_on = |core| self.handles.iter().position(|handle| handle.core.get() == Some(&core));
+        // The list of cores takes memory, so it is made only for a timer with pinned threads.
+        if self.handles.iter().any(|handle| handle.core.get().is_some())
+            && let [core] = affinity::cores()[..]
+            && let Some(shard) = is_on(core)
+        {
             return shard;
         }
-        let start = core.unwrap_or_else(|| self.turn());
+        let start = self.turn();
         // Ordering: Relaxed, a count.
         let users = |&shard: &usize| self.handles[shard].users.load(Ordering::Relaxed);
         let shards = self.handles.len();
@@ -173,16 +185,17 @@ impl Shards {
         shard
     }
 
-    /// Counts the thread as a user.
-    fn remember(&self, taken: &mut BTreeMap<u64, Taken>, shard: usize) {
+    /// Counts the thread as a user, if there is memory.
+    fn remember(&self, taken: &mut Vec<Taken>, shard: usize) {
         // Now and then: a look at all for each new one would take long.
         if taken.len().is_power_of_two() {
-            taken.retain(|_, taken| taken.users.strong_count() > 0);
+            taken.retain(|taken| taken.users.strong_count() > 0);
         }
+        let (Err(at), Ok(())) = (self.search(taken), taken.try_reserve(1)) else { return };
         let users = &self.handles[shard].users;
         // Ordering: Relaxed, a count.
         users.fetch_add(1, Ordering::Relaxed);
-        taken.insert(self.id, Taken { shard, users: Arc::downgrade(users) });
+        taken.insert(at, Taken { timer: self.id, shard, users: Arc::downgrade(users) });
     }
 
     /// Chooses again if the place is new, or has been used often enough. A thread that alternates

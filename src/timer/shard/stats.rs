@@ -10,6 +10,7 @@ use super::handle::ShardHandle;
 use crate::shard::shared::stats::Counter;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+use crate::timer::time::Nanos;
 
 /// What a [`Timer`](crate::Timer) has done since it was built, and what it holds.
 ///
@@ -28,8 +29,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(in crate::timer) fn of(handles: &[Arc<ShardHandle>]) -> Self {
-        let shards: Vec<_> = handles.iter().map(|handle| Figures::of(handle)).collect();
+    /// `recent` reads the counter of the same name, or takes it.
+    pub(in crate::timer) fn of(handles: &[Arc<ShardHandle>], recent: fn(&AtomicU64) -> Nanos) -> Self {
+        let shards: Vec<_> = handles.iter().map(|handle| Figures::of(handle, recent)).collect();
         let mut total = Figures::default();
         shards.iter().for_each(|shard| total.add(shard));
         // The shards share one bound, and their figures are of different moments.
@@ -77,6 +79,8 @@ pub struct Figures {
     /// The longest time that a callback, a waker or a call of
     /// [`Executor::execute`](crate::Executor::execute) took.
     pub longest_callback: Duration,
+    /// The longest of these since the last [`Timer::report`](crate::Timer::report), or ever.
+    pub longest_recent_callback: Duration,
     /// How far the shard is behind: how long the timer that it runs now, or runs next, has been
     /// due. Zero if nothing is due, or after a shutdown. A [`Driver`](crate::Driver) that is not
     /// asked for its next deadline knows nothing of what is due between two turns.
@@ -91,7 +95,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(handle: &ShardHandle) -> Self {
+    fn of(handle: &ShardHandle, recent: fn(&AtomicU64) -> Nanos) -> Self {
         let (shard, counts) = (handle.scheduler.stats(), &handle.counts);
         // Ordering: Relaxed, a figure.
         let next = handle.time.start_of(counts.at_work_for.load(Ordering::Relaxed));
@@ -108,6 +112,7 @@ impl Figures {
             pending: shard.pending,
             panics: handle.guard.panics(),
             longest_callback: duration(&counts.longest),
+            longest_recent_callback: Duration::from_nanos(recent(&counts.recent)),
             backlog: Duration::from_nanos(if handle.is_stopping() { 0 } else { behind }),
             lateness: Lateness {
                 counts: counts.lateness.iter().map(Counter::get).collect(),
@@ -132,6 +137,8 @@ impl Figures {
         self.panics += other.panics;
         self.node_capacity += other.node_capacity;
         self.longest_callback = self.longest_callback.max(other.longest_callback);
+        let recent = self.longest_recent_callback.max(other.longest_recent_callback);
+        self.longest_recent_callback = recent;
         self.backlog = self.backlog.max(other.backlog);
         self.lateness.add(&other.lateness);
     }

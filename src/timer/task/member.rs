@@ -50,14 +50,15 @@ impl Members {
         self.lock().keys.len()
     }
 
-    /// Takes all out, and returns the keys of those that have one.
-    pub(in crate::timer) fn take_all(&self) -> impl Iterator<Item = TimerKey> {
+    /// Empties the group, and returns the keys of its members.
+    pub(in crate::timer) fn take_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         std::mem::take(&mut self.lock().keys).into_values().flatten()
     }
 
-    /// From now on all that enter are cancelled at once.
-    pub(in crate::timer) fn end(&self) {
+    /// Ends the group, and returns the keys of its members.
+    pub(in crate::timer) fn end(&self) -> impl Iterator<Item = TimerKey> + use<> {
         self.lock().has_ended = true;
+        self.take_keys()
     }
 
     fn lock(&self) -> MutexGuard<'_, Set> {

@@ -91,6 +91,18 @@ impl Time {
         self.clock.is_some()
     }
 
+    /// Whether both go by one clock, as far as that can be found out.
+    pub(crate) fn has_clock_of(&self, other: &Self) -> bool {
+        match (&self.clock, &other.clock) {
+            (None, None) => true,
+            (Some(own), Some(other)) => {
+                let manual = own.as_manual().zip(other.as_manual());
+                Arc::ptr_eq(own, other) || manual.is_some_and(|(own, other)| own.is(other))
+            }
+            _ => false,
+        }
+    }
+
     /// The nanoseconds in a tick.
     pub(crate) fn tick(&self) -> Nanos {
         self.tick.value

@@ -144,7 +144,7 @@ impl Scene {
             (magnitude(&mut model.rng, scale).max(1), missed[model.rng.usize(..3)])
         };
         let interval = self.timers[which].interval(Duration::from_nanos(period)).missed(missed);
-        (Waiting::Interval(interval, period, missed), now + period)
+        (Waiting::Interval(interval, period, missed), now)
     }
 
     pub(super) fn use_wait(self: &Arc<Self>) {

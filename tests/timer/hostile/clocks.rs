@@ -49,7 +49,10 @@ const WAYS: [(&str, InFiveSeconds); 6] = [
     ("timeout", |timer, count| wait(count, timer.timeout(secs(5), std::future::pending::<()>()))),
     ("interval", |timer, count| {
         let mut interval = timer.interval(secs(5));
-        wait(count, async move { interval.tick().await });
+        wait(count, async move {
+            interval.tick().await?;
+            interval.tick().await
+        });
     }),
 ];
 

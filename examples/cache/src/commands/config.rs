@@ -24,6 +24,10 @@ pub(crate) struct Settings {
     /// Number of threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+    /// One thread, so that commands on several keys, and WATCH, work for any keys: else their keys need a
+    /// common tag, as in a cluster of Redis
+    #[arg(long, conflicts_with = "threads")]
+    pub(crate) one_thread: bool,
     /// Gives each thread a core of its own: for machines on which nothing else runs on these cores
     #[arg(long)]
     pub(crate) pin: bool,

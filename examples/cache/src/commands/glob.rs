@@ -1,11 +1,14 @@
 //! Patterns of keys: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a character that means itself.
 
-/// Whether a pattern matches a whole text.
+/// Whether a pattern matches a whole text. As in Redis, stars do not match an empty one.
 ///
 /// It takes O(pattern x text): of the stars, only the last one that has been met is tried again.
 pub(crate) fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
     // The pattern after the last star, and the text that is left to try it on.
     let mut last_star: Option<(&[u8], &[u8])> = None;
+    if text.is_empty() {
+        return pattern.is_empty();
+    }
     loop {
         if let [b'*', rest @ ..] = pattern {
             (pattern, last_star) = (rest, Some((rest, text)));

@@ -4,11 +4,8 @@ use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
 use crate::protocol::parse_i64;
+use crate::stats::Figure;
 
-/// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
-/// tables are passed quickly.
-const TABLES_PER_KEY: usize = 16;
-const LEAST_TABLES: usize = 4 * 1024;
 /// The longest string that Redis embeds into its object.
 const MAX_EMBEDDED: usize = 44;
 const APART: &str = "Keys in request don't hash to the same slot";
@@ -39,13 +36,17 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     Ok(reply.integer(i64::from(found.is_some())))
 }
 
-/// The thread of all keys.
-pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+/// The slot of all keys. It does not matter how many threads there are: what works with one works with many.
+fn slot(desk: &Desk, request: &Request<'_>) -> Result<u64, Failure> {
     let are_pairs = table::COMMANDS[usize::from(request.command)].flags.contains(Flags::PAIRS);
     let keys = request.from(1).step_by(1 + usize::from(are_pairs));
-    let mut threads: Vec<_> = keys.map(|key| desk.shared.placement.of(key).1).collect();
-    threads.dedup();
-    if threads.len() > 1 { Err(Failure("CROSSSLOT", APART.into())) } else { Ok(threads) }
+    let mut slots: Vec<_> = keys.map(|key| desk.shared.placement.slot(key)).collect();
+    slots.dedup();
+    if slots.len() > 1 { Err(Failure("CROSSSLOT", APART.into())) } else { Ok(slots[0]) }
+}
+
+pub(super) fn together(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    slot(desk, request).map(|slot| vec![desk.shared.placement.thread(slot)])
 }
 
 /// RENAME and RENAMENX. The deadline goes with the value.
@@ -59,8 +60,10 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
     if is_done && from.1 != to.1 {
         let entry = keys.remove(place);
         keys.find(to.0, to.1).map(|place| keys.remove(place));
-        let place = keys.set_value(to.0, to.1, entry.value(), None);
-        if let Some(deadline) = entry.expires {
+        let (place, expires) = (keys.set_value(to.0, to.1, b"", None), entry.expires);
+        let (buffer, start, len) = entry.into_buffer();
+        keys.adopt(place, buffer, start, len);
+        if let Some(deadline) = expires {
             keys.set_deadline(place, deadline);
         }
         keys.events.add(Class::GENERIC, "rename_from", from.1);
@@ -72,17 +75,19 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
 /// WATCH. The client moves to the thread of the keys: so EXEC looks at them there, and all that is in the
 /// transaction for that thread runs in the same piece.
 pub(super) fn watch(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (threads, session) = (together(desk, request), &mut desk.sessions[request.client]);
+    let (slot, session) = (slot(desk, request), &mut desk.sessions[request.client]);
     if session.queued.is_some() {
         return Err("WATCH inside MULTI is not allowed".into());
     }
-    let thread = threads?[0];
+    let slot = slot?;
+    let thread = desk.shared.placement.thread(slot);
+    if !session.watched.is_empty() && session.slot != slot {
+        return Err(Failure("CROSSSLOT", APART.into()));
+    }
     if thread != desk.number {
-        if !session.watched.is_empty() {
-            return Err(Failure("CROSSSLOT", APART.into()));
-        }
         return Ok(desk.move_to(request.client, thread));
     }
+    session.slot = slot;
     for key in request.from(1) {
         let hash = desk.shared.placement.of(key).0;
         session.watched.push((hash, desk.keyspace.version(hash)));
@@ -116,7 +121,12 @@ pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usiz
 
 pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all = (0..TABLES).flat_map(|table| desk.keyspace.living(table));
-    Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
+    Ok(reply.bulks(&all.filter(|key| fits(request.arg(1), key)).collect::<Vec<_>>()))
+}
+
+/// As in Redis, one star alone is any key, and other patterns of stars are any but the empty one.
+fn fits(pattern: &[u8], key: &[u8]) -> bool {
+    pattern == b"*" || matches(pattern, key)
 }
 
 /// One of the thread's keys: one of the first table from a random one on that has any.
@@ -127,11 +137,17 @@ pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) ->
     Ok(reply.bulk_or_null(found))
 }
 
-/// The table and the thread of SCAN's cursor.
+/// The table and the thread of SCAN's cursor: of the threads from there on, the first one that has keys.
 fn cursor(desk: &Desk, request: &Request<'_>) -> Result<(usize, usize), Failure> {
     let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
     let (cursor, threads) = (cursor.ok_or("invalid cursor")? as usize, desk.shared.threads());
-    Ok((cursor / threads, cursor % threads))
+    let (table, thread) = (cursor / threads, cursor % threads);
+    Ok((table, if table == 0 { with_keys(desk, thread).unwrap_or(thread) } else { thread }))
+}
+
+/// The first thread that has keys. A thread's number of keys is never too small.
+fn with_keys(desk: &Desk, from: usize) -> Option<usize> {
+    (from..desk.shared.threads()).find(|&it| desk.shared.stats[it].get(Figure::Keys) > 0)
 }
 
 pub(super) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
@@ -139,9 +155,9 @@ pub(super) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, 
 }
 
 /// A table is replied as a whole: a key stays in its table, so a scan meets each key that is there
-/// all the time exactly once.
+/// all the time exactly once. Empty tables, and threads without keys, are passed at once.
 pub(super) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let ((mut table, thread), threads) = (cursor(desk, request)?, desk.shared.threads());
+    let ((mut table, _), threads) = (cursor(desk, request)?, desk.shared.threads());
     let (mut pattern, mut count, mut kind) = (&b"*"[..], SCAN_COUNT, &b"string"[..]);
     for at in (2..request.len()).step_by(2) {
         let value = request.from(at + 1).next().ok_or(SYNTAX)?;
@@ -152,16 +168,16 @@ pub(super) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
             _ => return Err(SYNTAX.into()),
         }
     }
-    let end = table.saturating_add(count.saturating_mul(TABLES_PER_KEY).max(LEAST_TABLES)).min(TABLES);
     let (mut found, mut seen) = (Vec::new(), 0);
-    while table < end && seen < count {
+    while table < TABLES && (seen < count || desk.keyspace.living(table).next().is_none()) {
         let keys: Vec<_> = desk.keyspace.living(table).collect();
         seen += keys.len();
-        let is_wanted = |key: &&[u8]| kind.eq_ignore_ascii_case(b"string") && matches(pattern, key);
+        let is_wanted = |key: &&[u8]| kind.eq_ignore_ascii_case(b"string") && fits(pattern, key);
         found.extend(keys.into_iter().filter(is_wanted));
         table += 1;
     }
-    let cursor = if table >= TABLES { (thread + 1) % threads } else { table * threads + thread };
+    let next_thread = || with_keys(desk, desk.number + 1).unwrap_or(0);
+    let cursor = if table >= TABLES { next_thread() } else { table * threads + desk.number };
     reply.array(2);
     reply.bulk_integer(cursor as i64);
     Ok(reply.bulks(&found))

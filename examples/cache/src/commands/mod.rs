@@ -54,14 +54,12 @@ bitflags! {
         const NO_AUTH = 1 << 3;
         /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
         const SUBSCRIBED = 1 << 4;
-        const NO_MULTI = 1 << 5;
+        /// Not allowed in a transaction, but with the argument 0. Redis has no name for it.
+        const ONLY_0_IN_MULTI = 1 << 5;
         /// Not queued in a transaction. Redis has no name for it.
         const AT_ONCE = 1 << 6;
         /// Its arguments are keys and values by turns. Redis has no name for it.
         const PAIRS = 1 << 7;
-        /// It looks at the clients of all threads, or may: it lets those go first that wait to move. Redis has no
-        /// name for it.
-        const ROLL_CALL = 1 << 8;
     }
 }
 

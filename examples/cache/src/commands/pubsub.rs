@@ -11,6 +11,8 @@ use crate::stats::Figure;
 
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
+/// Keys that are due wait while more bytes than this wait for a subscriber of events that does read.
+pub(crate) const PORTION: usize = 1024 * 1024;
 
 /// The subscribers of channels, and those of patterns of channels.
 pub(crate) type Channels = [HashMap<Box<[u8]>, Vec<SessionId>>; 2];
@@ -55,8 +57,7 @@ fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscripti
 fn count(desk: &Desk) {
     let [channels, patterns] = desk.channels.each_ref().map(HashMap::len);
     desk.shared.set_channels(desk.number, channels + patterns);
-    desk.stats.sub(Figure::Patterns, desk.stats.get(Figure::Patterns));
-    desk.stats.add(Figure::Patterns, patterns);
+    desk.stats.set(Figure::Patterns, patterns);
 }
 
 /// Ends one subscription of a client.
@@ -95,6 +96,7 @@ pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
 /// PUBLISH in one thread: replies the number of its subscriptions that get the message.
 pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (channel, text) = (request.arg(1), request.arg(2));
+    let is_event = channel.starts_with(b"__key");
     let [channels, patterns] = &desk.channels;
     let by_pattern = patterns.iter().filter(|(pattern, _)| matches(pattern, channel));
     let all = channels.get(channel).map(|to| (None, to)).into_iter();
@@ -107,7 +109,11 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
             pattern.into_iter().chain([channel, text]).for_each(|part| reply.bulk(part));
         });
         sent += 1;
-        let waiting = session.replies.waiting() + session.held_bytes();
+        let waiting = session.waiting();
+        if is_event && waiting > PORTION && session.behind_since.is_none() {
+            session.behind_since = Some(desk.keyspace.time.tick());
+            desk.behind.push(*id);
+        }
         if waiting > MAX_WAITING && session.ending != Ending::Now {
             session.ending = Ending::Now;
             desk.stats.add(Figure::SlowClosed, 1);

@@ -39,19 +39,21 @@ pub(super) fn write_part(keys: &mut Keyspace, request: &Request<'_>, reply: &mut
         return Err("offset is out of range".into());
     }
     let found = keys.find(request.hash, key);
-    let mut value = found.map_or(Vec::new(), |place| keys.get(place).value().to_vec());
-    if at.is_none() || !piece.is_empty() {
-        let at = at.map_or(value.len(), |at| at as usize);
-        let end = at.saturating_add(piece.len());
-        if end > MAX_BULK {
-            return Err("string exceeds maximum allowed size (proto-max-bulk-len)".into());
-        }
-        value.resize(end.max(value.len()), 0);
-        value[at..end].copy_from_slice(piece);
-        keys.set_value(request.hash, key, &value, found);
-        keys.events.add(Class::STRING, name, key);
+    let len = found.map_or(0, |place| keys.get(place).value().len());
+    if at.is_some() && piece.is_empty() {
+        return Ok(reply.integer(len as i64));
     }
-    Ok(reply.integer(value.len() as i64))
+    let at = at.map_or(len, |at| at as usize);
+    let end = at.saturating_add(piece.len());
+    if end > MAX_BULK {
+        return Err("string exceeds maximum allowed size (proto-max-bulk-len)".into());
+    }
+    // A new key has no more room than its value.
+    let value = if at == 0 { piece } else { b"" };
+    let place = found.unwrap_or_else(|| keys.set_value(request.hash, key, value, None));
+    keys.write(place, at, piece);
+    keys.events.add(Class::STRING, name, key);
+    Ok(reply.integer(end.max(len) as i64))
 }
 
 /// SET, SETEX, PSETEX, SETNX, GETSET, and one key of MSET.
@@ -128,15 +130,37 @@ pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply
 
 const DECIMALS: usize = 17;
 
+/// Longer texts are no numbers, as in Redis.
+const MAX_DECIMAL: usize = 5 * 1024;
+
 /// A number, in units of 10^-17: so sums are exact.
 fn decimal(arg: &[u8]) -> Result<i128, Failure> {
-    let text = std::str::from_utf8(arg).unwrap_or_default();
-    let value = text.parse::<f64>().ok().filter(|it| !it.is_nan()).ok_or("value is not a valid float")?;
+    let text = Some(arg).filter(|it| it.len() < MAX_DECIMAL).and_then(|it| std::str::from_utf8(it).ok());
+    let (text, hex) = (text.unwrap_or_default(), text.and_then(hexadecimal));
+    let value = hex.or_else(|| text.parse::<f64>().ok()).filter(|it| !it.is_nan());
+    let value = value.ok_or("value is not a valid float")?;
     let has_exponent = text.contains(['e', 'E']) && value.is_finite();
-    let text = if has_exponent { value.to_string() } else { text.to_owned() };
+    let text = match hex {
+        Some(value) => format!("{value:.DECIMALS$}"),
+        None if has_exponent => value.to_string(),
+        None => text.to_owned(),
+    };
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
     let digits = format!("{whole}{part:0<DECIMALS$.DECIMALS$}");
     digits.parse().map_err(|_| "increment would produce NaN or Infinity".into())
+}
+
+/// Reads `0x1.8p3` as C does.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (sign, digits) = (if text.starts_with('-') { -1.0 } else { 1.0 }, text.strip_prefix(['-', '+']));
+    let digits = digits.unwrap_or(text);
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    let (digits, exponent) = digits.split_once(['p', 'P']).unwrap_or((digits, "0"));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = Some(format!("{whole}{part}")).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
+    let number = u64::from_str_radix(&digits, 16).ok()? as f64;
+    let exponent = exponent.parse::<i32>().ok()?.saturating_sub(4 * part.len() as i32);
+    Some(sign * number * 2_f64.powi(exponent)).filter(|it| it.is_finite())
 }
 
 pub(super) fn incr_by_float(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

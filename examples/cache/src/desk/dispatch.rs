@@ -1,6 +1,7 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::clock::Step;
 use crate::commands::table::MGET;
 use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
@@ -12,13 +13,20 @@ pub(super) const GREAT: usize = 1024 * 1024;
 /// something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
 
+/// A client of another thread gets one reply that is longer than this at a time.
+const GREAT_REPLY: usize = 128 * 1024;
+
+/// Once a thread has given so many bytes of replies to a transaction, its commands that only read are refused.
+const TRANSACTION_REPLIES: usize = 512 * 1024 * 1024;
+
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
         if request.len() == 0 {
             return;
         }
-        let is_resp3 = self.sessions[slot].is_resp3;
-        let refusal = match table::find(request) {
+        let (is_resp3, found) = (self.sessions[slot].is_resp3, table::find(request));
+        self.sessions[slot].command = found.as_ref().ok().copied();
+        let refusal = match found {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
                 self.sessions[slot].ending = Ending::Now;
@@ -52,7 +60,9 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].end_transaction();
+                let session = &mut self.sessions[request.client];
+                session.end_transaction();
+                session.watched = Vec::new();
                 let code = if refusal.0 == "OOM" { "OOM " } else { "" };
                 let why = format!("Transaction discarded because of: {code}{}", refusal.1);
                 Failure("EXECABORT", why.into())
@@ -62,7 +72,7 @@ impl Desk {
         let Some(queued) = session.queued.as_mut().filter(|_| !command.flags.contains(Flags::AT_ONCE)) else {
             return self.run(command, request);
         };
-        if command.flags.contains(Flags::NO_MULTI) {
+        if command.flags.contains(Flags::ONLY_0_IN_MULTI) && request.arg(1) != b"0" {
             return Err("Command not allowed inside a transaction".into());
         }
         if queued.memory() > MAX_REQUEST {
@@ -86,24 +96,27 @@ impl Desk {
         session.reply(|reply| reply.array(queued.len()));
         session.held = Some(Vec::new());
         self.mailbox.close_full_batches();
-        queued.run(usize::MAX, |queued, _| {
+        queued.run(usize::MAX, |_, queued, _| {
             let is_resp3 = self.sessions[slot].is_resp3;
             let request = Request { client: slot, is_resp3, is_joined: true, ..*queued };
             self.run(&COMMANDS[usize::from(request.command)], &request)
                 .unwrap_or_else(|refusal| self.refuse(slot, &refusal));
+            true
         });
         Ok(self.release(slot))
     }
 
-    /// Goes on with an MGET: until it is done, or the client is owed much and would have to wait. In a
+    /// Goes on with an MGET: until it is done, the client is owed much and would have to wait, or a step is over. In a
     /// transaction, until it is done.
     pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        let step = Step::begin();
         while let Some(key) = self.sessions[slot].rest.pop_front() {
             let (is_resp3, spans) =
                 (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
             let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
             self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
-            if self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) && !is_joined {
+            let is_enough = self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) || step.is_over();
+            if is_enough && !is_joined {
                 break;
             }
         }
@@ -125,10 +138,6 @@ impl Desk {
         if command.flags.contains(Flags::PAIRS) && request.len().is_multiple_of(2) {
             return Err(wrong_arity(command.name));
         }
-        let looks_at_all = command.flags.contains(Flags::ROLL_CALL) && !request.is_joined;
-        if looks_at_all && self.shared.stats.iter().any(|stats| stats.get(Figure::Moving) > 0) {
-            return Ok(self.move_to(request.client, self.number));
-        }
         match command.run {
             Run::Client(_) => self.run_here(request),
             Run::Exec => self.execute(request.client)?,
@@ -143,7 +152,7 @@ impl Desk {
                 self.go_on(request.client, request.is_joined);
             }
             Run::EachKey(_, step, fold) => {
-                let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
+                let home = self.expect(Some((fold, (request.len() - 1) / step)), None, request);
                 for (key, part) in (1..request.len()).step_by(step).zip(0..) {
                     let (hash, thread) = self.shared.placement.of(request.arg(key));
                     let spans = [request.spans[0], request.spans[key], request.spans[key + step - 1]];
@@ -153,7 +162,7 @@ impl Desk {
             }
             Run::Threads(choose, _, fold) => {
                 let threads = choose(self, request)?;
-                let home = self.expect(Some((fold, threads.len())), request);
+                let home = self.expect(Some((fold, threads.len())), None, request);
                 for (thread, part) in threads.into_iter().zip(0..) {
                     self.run_part(thread, Address { part, ..home }, request);
                 }
@@ -173,7 +182,7 @@ impl Desk {
         } else if is_great && session.watched.is_empty() && session.subscriptions() == 0 {
             self.move_to(request.client, thread);
         } else {
-            let home = self.expect(None, &request);
+            let home = self.expect(None, Some(thread), &request);
             self.forward(thread, home, &request);
         }
     }
@@ -208,21 +217,28 @@ impl Desk {
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.
     fn run_here(&mut self, request: &Request<'_>) {
-        let (mut out, start) = self.sessions[request.client].replies.open();
-        self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 });
+        let replies = &mut self.sessions[request.client].replies;
+        let (waiting, mut out) = (replies.waiting(), replies.open());
+        let start = out.len();
+        self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 }, waiting);
         let replies = &mut self.sessions[request.client].replies;
         // A confirmation is a message.
         if replies.is_muted && !COMMANDS[usize::from(request.command)].name.ends_with("subscribe") {
             out.truncate(start);
         }
-        replies.close(out, start);
+        replies.close(out);
     }
 
     /// Reserves the place for a reply that comes later; with `parts`, in that many parts, which are folded.
-    fn expect(&mut self, parts: Option<(Fold, usize)>, request: &Request<'_>) -> Address {
+    fn expect(
+        &mut self,
+        parts: Option<(Fold, usize)>,
+        thread: Option<usize>,
+        request: &Request<'_>,
+    ) -> Address {
         let session = &mut self.sessions[request.client];
         let gather = parts.map(|(fold, parts)| Gather::new(fold, parts, request.is_resp3));
-        Address { session: session.id, reply: session.replies.expect(gather), part: 0 }
+        Address { session: session.id, reply: session.replies.expect(gather, thread), part: 0 }
     }
 
     /// Runs a part of a command in its thread, which may be this one.
@@ -231,7 +247,7 @@ impl Desk {
             return self.forward(thread, home, request);
         }
         let mut part = Vec::new();
-        self.perform(request, &mut Reply { out: &mut part, is_resp3: request.is_resp3 });
+        self.perform(request, &mut Reply { out: &mut part, is_resp3: request.is_resp3 }, 0);
         self.answer(home, &part);
     }
 
@@ -240,20 +256,96 @@ impl Desk {
         self.mailbox.forward(thread, Some(home), request);
     }
 
-    /// Does what another thread asks for, and sends the replies back.
-    pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
-        let rest = batch.run(REPLIES_AT_ONCE, |request, reply| self.perform(request, reply));
+    /// Takes a message of another thread.
+    pub(crate) fn take(&mut self, from: usize, message: Message) {
+        match message {
+            Message::Work(batch) => self.work(from, batch),
+            Message::Done(batch) => {
+                batch.replies().for_each(|(home, reply)| self.answer(home, reply));
+                if batch.replies_len() > GREAT_REPLY {
+                    self.mailbox.send(from, Message::Used(batch));
+                }
+            }
+            Message::Used(batch) => drop(batch),
+            Message::Deferred(id) => match self.sessions.get_mut(id.slot).filter(|it| it.id == id) {
+                Some(session) => {
+                    session.deferred_by.push(from);
+                    self.touch(id.slot);
+                }
+                None => self.let_go_on(vec![from], id),
+            },
+            Message::GoOn(id) => self.go_on_for(from, id),
+        }
+    }
+
+    /// Does what another thread asks for, and sends the replies back. What a client asks for behind a great reply is
+    /// deferred until it has taken the reply: nobody knows how long the next ones are.
+    fn work(&mut self, from: usize, mut batch: Batch) {
+        let mut great = Vec::new();
+        let rest = batch.run(REPLIES_AT_ONCE, |home, request, reply| {
+            let (id, start) = (home.map_or(SessionId::default(), |it| it.session), reply.out.len());
+            if let Some(deferred) = self.deferred.get_mut(&(from, id.number)) {
+                deferred.add(home, request);
+                return false;
+            }
+            self.perform(request, reply, start);
+            // A transaction is one piece.
+            if reply.out.len() - start > GREAT_REPLY && !request.is_joined {
+                self.deferred.insert((from, id.number), Batch::default());
+                great.push(id);
+            }
+            true
+        });
+        // Ordering: see `events_underway`.
+        self.shared.events_underway.fetch_sub(batch.events, Ordering::Relaxed);
+        self.send_done(from, batch, great);
+        self.mailbox.put_back(from, rest);
+    }
+
+    /// Goes on for a client of another thread, until the replies are great again.
+    fn go_on_for(&mut self, from: usize, id: SessionId) {
+        let Some(mut batch) = self.deferred.remove(&(from, id.number)) else { return };
+        let mut len = 0;
+        let rest = batch.run(GREAT_REPLY, |_, request, reply| {
+            let waiting = reply.out.len();
+            self.perform(request, reply, waiting);
+            len = reply.out.len();
+            true
+        });
+        let is_great = len > GREAT_REPLY;
+        if is_great {
+            self.deferred.insert((from, id.number), rest.unwrap_or_default());
+        }
+        self.send_done(from, batch, if is_great { vec![id] } else { Vec::new() });
+    }
+
+    fn send_done(&mut self, from: usize, batch: Batch, great: Vec<SessionId>) {
         self.publish_events();
         if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
         }
-        self.mailbox.put_back(from, rest);
+        great.into_iter().for_each(|id| self.mailbox.send(from, Message::Deferred(id)));
     }
 
-    /// Runs a command, or this thread's part of it. An error stands in place of its reply.
-    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>) {
+    /// Threads may go on with what a client has asked for. The messages are sent in the next round.
+    pub(super) fn let_go_on(&mut self, threads: Vec<usize>, id: SessionId) {
+        for thread in threads {
+            self.mailbox.send(thread, Message::GoOn(id));
+            self.resuming.push(id.slot);
+        }
+    }
+
+    /// Runs a command, or this thread's part of it. An error stands in place of its reply. So many bytes wait already
+    /// for the client here.
+    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>, waiting: usize) {
         let (start, sample) = (reply.out.len(), self.stats.start());
-        let outcome = match COMMANDS[usize::from(request.command)].run {
+        let command = &COMMANDS[usize::from(request.command)];
+        let is_too_long = request.is_joined && waiting > TRANSACTION_REPLIES;
+        let outcome = match command.run {
+            _ if is_too_long && command.flags.contains(Flags::READONLY) => {
+                Err(format!("the replies to the transaction are longer than {TRANSACTION_REPLIES} bytes")
+                    .into())
+            }
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
             Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
             Run::Exec | Run::Container => Ok(()),
@@ -265,10 +357,6 @@ impl Desk {
             self.stats.count(request.command, Of::Failed);
             self.stats.add(Figure::Errors, 1);
         }
-    }
-
-    pub(crate) fn done(&mut self, batch: &Batch) {
-        batch.replies().for_each(|(home, reply)| self.answer(home, reply));
     }
 
     /// Puts a reply, or a part of one, into its place. The client may have left.
@@ -283,15 +371,18 @@ impl Desk {
         if self.keyspace.events.pending.len() == 0 {
             return;
         }
-        std::mem::take(&mut self.keyspace.events.pending).run(usize::MAX, |request, reply| {
+        std::mem::take(&mut self.keyspace.events.pending).run(usize::MAX, |_, request, reply| {
             let shared = Arc::clone(&self.shared);
             for thread in (0..shared.threads()).filter(|&it| shared.channels(it) > 0) {
                 if thread == self.number {
-                    self.perform(request, reply);
+                    self.perform(request, reply, 0);
                 } else {
+                    // Ordering: see `events_underway`.
+                    shared.events_underway.fetch_add(request.args_len(), Ordering::Relaxed);
                     self.mailbox.forward(thread, None, request);
                 }
             }
+            true
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::dispatch::GREAT;
 use super::*;
+use crate::clock::Step;
 use crate::worker::READ_AT_ONCE;
 
 /// Room is made for this much of an announced argument before any of it has come. When it is full, for
@@ -40,6 +41,9 @@ impl Desk {
             }
             session.input = input;
         }
+        if session.has_requests {
+            self.resuming.push(slot);
+        }
         self.settle(slot);
         self.touch(slot);
     }
@@ -48,12 +52,17 @@ impl Desk {
     fn consume(&mut self, slot: usize, buffer: &[u8]) -> usize {
         // Out of the session, for its arguments are read while the session is written.
         let mut parser = std::mem::take(&mut self.sessions[slot].parser);
-        let mut consumed = 0;
+        let (mut consumed, step) = (0, Step::begin());
+        self.sessions[slot].has_requests = false;
         self.go_on(slot, false);
         while self.listens_to(slot)
             && let Some(len) = self.next_request(slot, &mut parser, &buffer[consumed..])
         {
             consumed += len;
+            if step.is_over() {
+                self.sessions[slot].has_requests = true;
+                break;
+            }
         }
         let session = &mut self.sessions[slot];
         session.parser = parser;

@@ -4,6 +4,7 @@
 mod dispatch;
 mod input;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +22,7 @@ use crate::mail::{Mailbox, Message};
 use crate::protocol::parser::Parser;
 use crate::protocol::{Failure, Outcome, Reply, Request};
 use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, Ending, Session};
+use crate::session::{Address, Ending, Session, SessionId};
 use crate::shared::Shared;
 use crate::stats::{Figure, Of, Stats};
 
@@ -32,7 +33,9 @@ const CROWDED: usize = 64 * 1024 * 1024;
 const SMALL_ALLOWANCE: usize = 1024 * 1024;
 
 /// Keys that expire together: their memory is loaded at the same time.
-const FIRED_TOGETHER: usize = 32;
+pub(crate) const FIRED_TOGETHER: usize = 32;
+/// A subscriber that takes nothing for so long is not waited for any longer.
+const PATIENCE_TICKS: u64 = 10_000;
 
 pub(crate) struct Desk {
     pub(crate) number: usize,
@@ -49,6 +52,12 @@ pub(crate) struct Desk {
     /// Clients that have come in this round: their sockets are to be registered.
     pub(crate) newcomers: Vec<usize>,
     pub(crate) channels: Channels,
+    /// Clients with `behind_since`.
+    pub(crate) behind: Vec<SessionId>,
+    /// How many of them are waited for.
+    slow_subscribers: usize,
+    /// What clients of other threads have asked for behind a great reply, by the thread and the client.
+    deferred: HashMap<(usize, u64), Batch>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
     /// What the other threads' keys and buffers take, as of the start of the round.
@@ -60,19 +69,12 @@ impl Desk {
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
         let (shared, stats) = (shared.clone(), shared.stats[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), shared.timers[number].clone(), stats.clone());
-        let (sessions, dirty, resuming, newcomers, channels) = Default::default();
+        let (sessions, dirty, resuming, newcomers, channels, behind, deferred) = Default::default();
         let settings = shared.settings.load_full();
         Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, settings, mailbox,
-            memory_of_others: 0,
+            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind, deferred,
+            settings, mailbox, memory_of_others: 0, slow_subscribers: 0,
         }
-    }
-
-    /// Begins this thread's part of a command that looks at all clients.
-    pub(crate) fn answer_roll_call(&mut self) {
-        self.welcome_all();
-        // Ordering: see `roll_calls`.
-        self.shared.roll_calls.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A client is to move, and what it asks for now is asked for there.
@@ -108,6 +110,8 @@ impl Desk {
         pubsub::leave_all(self, slot);
         let mut session = self.sessions.remove(slot);
         session.idle.take().and_then(|timer| self.keyspace.timers.cancel(timer));
+        let (threads, id) = (std::mem::take(&mut session.deferred_by), session.id);
+        self.let_go_on(threads, id);
         self.stats.sub(Figure::BufferBytes, std::mem::take(&mut session.counted));
         self.stats.sub(Figure::Clients, 1);
         if !matches!(session.ending, Ending::MovesTo(_)) && self.shared.dismiss() && self.shared.is_draining()
@@ -146,6 +150,11 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
+        let Session { replies, deferred_by, id, .. } = &mut **session;
+        let (threads, id) =
+            (deferred_by.extract_if(.., |it| replies.may_go_on(*it, allowance)).collect(), *id);
+        self.let_go_on(threads, id);
+        let session = &mut self.sessions[slot];
         if session.is_paused && !session.replies.are_too_many(allowance) && !self.mailbox.is_clogged {
             session.is_paused = false;
             self.resuming.push(slot);
@@ -169,6 +178,29 @@ impl Desk {
             let all: usize = self.shared.stats.iter().map(|stats| stats.memory()).sum();
             self.memory_of_others = all - self.stats.memory();
         }
+    }
+
+    /// Whether keys that are due wait: for a subscriber of events, of any thread, that is behind but takes them, or for
+    /// events on their way to other threads. So it is never cut off because many keys are due at once.
+    pub(crate) fn holds_timers(&mut self) -> bool {
+        let (now, sessions) = (self.keyspace.time.tick(), &mut self.sessions);
+        let mut are_read = 0;
+        self.behind.retain(|id| {
+            let Some(session) = sessions.get_mut(id.slot).filter(|it| it.id == *id) else { return false };
+            session.behind_since = session.behind_since.filter(|_| session.waiting() > pubsub::PORTION);
+            let is_read = |since| now.saturating_sub(since) < PATIENCE_TICKS && session.ending != Ending::Now;
+            are_read += usize::from(session.behind_since.is_some_and(is_read));
+            session.behind_since.is_some()
+        });
+        // Ordering: see `Shared`. What all threads read in each round is written only if it changes.
+        let before = std::mem::replace(&mut self.slow_subscribers, are_read);
+        if are_read != before {
+            let more = are_read.wrapping_sub(before);
+            self.shared.slow_subscribers.fetch_add(more, Ordering::Relaxed);
+        }
+        self.mailbox.is_clogged
+            || self.shared.events_underway.load(Ordering::Relaxed) > pubsub::PORTION
+            || self.shared.slow_subscribers.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {

@@ -3,6 +3,7 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
+use crate::clock::Step;
 use crate::commands::Command;
 use crate::commands::table::COMMANDS;
 use crate::keyspace::Hash;
@@ -32,6 +33,8 @@ pub(crate) struct Batch {
     spans: Vec<Span>,
     pub(super) bytes: Vec<u8>,
     replies: Vec<u8>,
+    /// Bytes of what nobody waits for: events.
+    pub(crate) events: usize,
 }
 
 impl Batch {
@@ -42,28 +45,34 @@ impl Batch {
             self.bytes.extend_from_slice(arg);
             self.spans.push(Span::new(start, self.bytes.len()));
         }
+        self.events += if home.is_none() { request.args_len() } else { 0 };
         let &Request { command, is_resp3, is_joined, hash, .. } = request;
         let spans_end = self.spans.len() as u32;
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, it stops at
-    /// the end of a transaction, and returns the rest.
+    /// Passes each command to `run`, which writes the reply, or returns false if another batch has the command now. If
+    /// the replies are longer than `max`, or with a `max` a step is over, it stops at the end of a transaction, and
+    /// returns the rest.
     pub(crate) fn run(
         &mut self,
         max: usize,
-        mut run: impl FnMut(&Request<'_>, &mut Reply<'_>),
+        mut run: impl FnMut(Option<Address>, &Request<'_>, &mut Reply<'_>) -> bool,
     ) -> Option<Self> {
-        let (mut start, mut done) = (self.start, 0);
+        let (mut start, mut done, step) = (self.start, 0, Step::begin());
+        let is_bounded = max < usize::MAX;
         for item in &mut self.items {
-            if self.replies.len() > max && !item.is_joined {
+            let is_enough = self.replies.len() > max || is_bounded && done > 0 && step.is_over();
+            if is_enough && !item.is_joined {
                 break;
             }
             let &mut Item { command, is_resp3, is_joined, hash, spans_end, .. } = item;
             let (bytes, spans) = (&self.bytes[..], &self.spans[start..spans_end as usize]);
             let known = Request { command, is_resp3, is_joined, hash, ..Request::default() };
             let request = Request { bytes, spans, client: NOWHERE, ..known };
-            run(&request, &mut Reply { out: &mut self.replies, is_resp3 });
+            if !run(item.home, &request, &mut Reply { out: &mut self.replies, is_resp3 }) {
+                item.home = None;
+            }
             item.reply_end = self.replies.len();
             (start, done) = (spans_end as usize, done + 1);
         }
@@ -72,7 +81,8 @@ impl Batch {
             return None;
         }
         let (spans, bytes) = (std::mem::take(&mut self.spans), std::mem::take(&mut self.bytes));
-        Some(Self { items: self.items.split_off(done), start, spans, bytes, replies: Vec::new() })
+        let (items, events) = (self.items.split_off(done), std::mem::take(&mut self.events));
+        Some(Self { items, start, spans, bytes, replies: Vec::new(), events })
     }
 
     /// Whether a reply is wanted.
@@ -87,6 +97,10 @@ impl Batch {
             start = item.reply_end;
             Some((item.home?, reply))
         })
+    }
+
+    pub(crate) fn replies_len(&self) -> usize {
+        self.replies.len()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -94,9 +94,11 @@ impl Parser {
     }
 
     fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<usize>, Failure> {
-        let Some(len) = memchr::memchr(b'\n', buffer) else {
-            return if buffer.len() > MAX_LINE { violation("too big inline request") } else { Ok(None) };
-        };
+        let end = memchr::memchr(b'\n', buffer);
+        if end.unwrap_or(buffer.len()) > MAX_LINE {
+            return violation("too big inline request");
+        }
+        let Some(len) = end else { return Ok(None) };
         let line = buffer[..len].strip_suffix(b"\r").unwrap_or(&buffer[..len]);
         if !inline::split(line, &mut self.unquoted, &mut self.spans) {
             return violation("unbalanced quotes in request");

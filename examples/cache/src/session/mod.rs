@@ -56,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
+    /// The last one that it has sent.
+    pub(crate) command: Option<u16>,
     /// Those it has subscribed to, and the patterns.
     pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
@@ -66,6 +68,8 @@ pub(crate) struct Session {
     pub(crate) is_refused: bool,
     /// The keys that it watches, with their versions. They belong to its thread.
     pub(crate) watched: Versions,
+    /// The slot of these keys.
+    pub(crate) slot: u64,
     /// The keys of an MGET that have not been looked up. It is not listened to before they are.
     pub(crate) rest: VecDeque<Box<[u8]>>,
     /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
@@ -74,6 +78,8 @@ pub(crate) struct Session {
     pub(crate) is_silent: bool,
     pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
+    /// Threads that go on with its commands once it has taken what they have replied.
+    pub(crate) deferred_by: Vec<usize>,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
@@ -81,8 +87,12 @@ pub(crate) struct Session {
     pub(crate) since: Tick,
     pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
+    /// Events of keys wait for it, much of them. Since this tick, it has taken nothing.
+    pub(crate) behind_since: Option<Tick>,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
+    /// Whether a step has ended before its requests: the rest comes in the next round, before more is read.
+    pub(crate) has_requests: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }
@@ -95,7 +105,12 @@ impl Session {
         buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
 
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Bytes that wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.replies.waiting() + self.held_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, Vec::len)
     }
 
@@ -122,9 +137,9 @@ impl Session {
 
     /// Appends what comes although replies are muted.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
-        let (mut out, start) = self.replies.open();
+        let mut out = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
-        self.replies.close(out, start);
+        self.replies.close(out);
     }
 
     /// Appends a message, which answers no request.

@@ -1,10 +1,9 @@
 //! Replies in the order of the requests, although other threads answer some of them later.
 //!
 //! `out` holds what can be written to the client. While a reply is missing, the ones after it wait:
-//! each request since then has a slot, and finished replies of later requests stand in `staged`.
+//! each request since then has a slot, in which the finished reply of a later request stands.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use crate::session::gather::Gather;
 
@@ -12,18 +11,22 @@ use crate::session::gather::Gather;
 const KEPT_BYTES: usize = 4 * 1024;
 
 enum Slot {
-    /// The reply stands here in `staged`.
-    Staged(Range<usize>),
-    /// Another thread answers, or several threads answer parts of it. If it is muted, the answer only says that the
+    Staged(Vec<u8>),
+    /// Another thread answers, which is named, or several threads answer parts of it. If it is muted, the answer only says that the
     /// command has run: a client does not move before.
-    Missing { gather: Option<Box<Gather>>, is_muted: bool },
+    Missing {
+        gather: Option<Box<Gather>>,
+        is_muted: bool,
+        thread: Option<usize>,
+    },
 }
 
 #[derive(Default)]
 pub(crate) struct Replies {
     out: Vec<u8>,
     written: usize,
-    staged: Vec<u8>,
+    /// The bytes of all that is staged.
+    staged: usize,
     slots: VecDeque<Slot>,
     first: u64,
     /// The length of other threads' recent replies, on average; `None` before the first.
@@ -42,24 +45,23 @@ const REMEMBERED: usize = 8;
 
 impl Replies {
     /// Takes the buffer to which the next reply is appended, or several. `close` takes it back.
-    pub(crate) fn open(&mut self) -> (Vec<u8>, usize) {
-        let buffer = std::mem::take(if self.slots.is_empty() { &mut self.out } else { &mut self.staged });
-        let start = buffer.len();
-        (buffer, start)
+    pub(crate) fn open(&mut self) -> Vec<u8> {
+        if self.slots.is_empty() { std::mem::take(&mut self.out) } else { Vec::new() }
     }
 
-    pub(crate) fn close(&mut self, buffer: Vec<u8>, start: usize) {
+    pub(crate) fn close(&mut self, buffer: Vec<u8>) {
         if self.slots.is_empty() {
             self.out = buffer;
         } else {
-            self.slots.push_back(Slot::Staged(start..buffer.len()));
-            self.staged = buffer;
+            self.staged += buffer.len();
+            self.slots.push_back(Slot::Staged(buffer));
         }
     }
 
     /// Reserves the next place for a reply that others give. Returns its number.
-    pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
-        self.slots.push_back(Slot::Missing { gather: gather.map(Box::new), is_muted: self.is_muted });
+    pub(crate) fn expect(&mut self, gather: Option<Gather>, thread: Option<usize>) -> u64 {
+        let (gather, is_muted) = (gather.map(Box::new), self.is_muted);
+        self.slots.push_back(Slot::Missing { gather, is_muted, thread });
         self.first + self.slots.len() as u64 - 1
     }
 
@@ -67,38 +69,36 @@ impl Replies {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
         let Some(slot) = self.slots.get_mut(number.wrapping_sub(self.first) as usize) else { return };
-        let Slot::Missing { gather, is_muted } = slot else { return };
+        let Slot::Missing { gather, is_muted, .. } = slot else { return };
         if let Some(gather) = gather
             && !gather.add(part, reply)
         {
             return;
         }
         let (gather, is_muted, is_first) = (gather.take(), *is_muted, number == self.first);
-        let buffer = if is_first { &mut self.out } else { &mut self.staged };
-        let start = buffer.len();
+        let mut staged = Vec::new();
+        let buffer = if is_first { &mut self.out } else { &mut staged };
         match gather {
             _ if is_muted => {}
             Some(gather) => gather.write(buffer),
             None => buffer.extend_from_slice(reply),
         }
-        if is_first {
-            self.slots.pop_front();
-            self.first += 1;
-            self.move_up();
-        } else {
-            *slot = Slot::Staged(start..buffer.len());
-        }
+        self.staged += staged.len();
+        *slot = Slot::Staged(staged);
+        self.move_up();
     }
 
     fn move_up(&mut self) {
-        while let Some(Slot::Staged(range)) = self.slots.front() {
-            self.out.extend_from_slice(&self.staged[range.clone()]);
+        while let Some(Slot::Staged(reply)) = self.slots.front_mut() {
+            let reply = std::mem::take(reply);
             self.slots.pop_front();
             self.first += 1;
-        }
-        if self.slots.is_empty() {
-            self.staged.clear();
-            self.staged.shrink_to(KEPT_BYTES);
+            self.staged -= reply.len();
+            if self.out.is_empty() && reply.len() > KEPT_BYTES {
+                self.out = reply;
+            } else {
+                self.out.extend_from_slice(&reply);
+            }
         }
     }
 
@@ -124,12 +124,22 @@ impl Replies {
         self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
     }
 
+    /// Whether a thread may give another great reply: little waits for the client, or little but for the next reply,
+    /// which this thread may have.
+    pub(crate) fn may_go_on(&self, with: usize, allowance: usize) -> bool {
+        let may_be_next = match self.slots.front() {
+            Some(Slot::Missing { thread, .. }) => thread.is_none_or(|it| it == with),
+            _ => true,
+        };
+        self.waiting() <= allowance || self.ready().len() <= allowance && may_be_next
+    }
+
     pub(crate) fn waiting(&self) -> usize {
-        self.out.len() - self.written + self.staged.len()
+        self.out.len() - self.written + self.staged
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.out.capacity() + self.staged.capacity()
+        self.out.capacity() + self.staged
     }
 
     /// Whether none is missing.

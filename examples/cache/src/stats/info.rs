@@ -25,8 +25,8 @@ pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
 }
 
 /// All sections, in the order of Redis: their names and their lines.
-fn sections(desk: &Desk) -> [(&'static str, String); 9] {
-    let (settings, shared, id) = (&desk.settings, &desk.shared, std::process::id());
+fn sections(desk: &Desk) -> [(&'static str, String); 10] {
+    let (settings, shared, id, bits) = (&desk.settings, &desk.shared, std::process::id(), usize::BITS);
     let (port, max_clients, max_memory) = (settings.listen.port(), settings.max_clients, settings.max_memory);
     let (threads, uptime, clients) = (shared.threads(), shared.clock.tick() / 1_000, shared.clients());
     let [system, user, resident] = process();
@@ -35,8 +35,9 @@ fn sections(desk: &Desk) -> [(&'static str, String); 9] {
             .map(|figure| sum(&shared.stats, figure));
     let used = dataset + buffers;
     let server = format!(
-        "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\nprocess_id:{id}\ntcp_port:{port}\n\
-         uptime_in_seconds:{uptime}\nthreads:{threads}\ntransactions:in_one_piece_per_thread\n"
+        "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\narch_bits:{bits}\nprocess_id:{id}\n\
+         tcp_port:{port}\nuptime_in_seconds:{uptime}\nthreads:{threads}\n\
+         transactions:in_one_piece_per_thread\n"
     );
     let memory = format!(
         "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
@@ -52,6 +53,7 @@ fn sections(desk: &Desk) -> [(&'static str, String); 9] {
         ("Replication", "role:master\nconnected_slaves:0\n".into()),
         ("CPU", format!("used_cpu_sys:{system:.6}\nused_cpu_user:{user:.6}\n")),
         (ON_DEMAND, command_counts(desk)),
+        ("Cluster", "cluster_enabled:0\n".into()),
         ("Keyspace", if keys > 0 { keyspace } else { String::new() }),
     ]
 }

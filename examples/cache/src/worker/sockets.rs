@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use mio::Interest;
 
@@ -32,7 +31,8 @@ impl Worker {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
         // What comes after an MGET that goes on may be the end.
-        if session.ending != Ending::Open || session.is_paused || !session.rest.is_empty() {
+        let is_busy = session.is_paused || session.has_requests || !session.rest.is_empty();
+        if session.ending != Ending::Open || is_busy {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
@@ -74,7 +74,6 @@ impl Worker {
     /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
     /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
-        let waited = self.desk.stats.get(Figure::Moving);
         for slot in std::mem::take(&mut self.desk.dirty) {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
@@ -89,23 +88,13 @@ impl Worker {
                 if written > 0 {
                     // A client that takes a long reply slowly is not idle.
                     self.desk.put_off(slot);
+                    let session = &mut self.desk.sessions[slot];
+                    session.behind_since = session.behind_since.map(|_| session.active);
                 }
                 continue;
             }
             let shared = Arc::clone(&self.desk.shared);
             let arrivals = to.map(|it| shared.arrivals(it));
-            // Ordering: see `roll_calls`.
-            if to.is_some() && shared.roll_calls.load(Ordering::Relaxed) > 0 {
-                self.desk.stats.add(Figure::Moving, 1);
-                self.desk.touch(slot);
-                continue;
-            }
-            if to == Some(self.desk.number) {
-                // It stays. It asks again for what has waited for others to move.
-                session.ending = Ending::Open;
-                self.desk.resuming.push(slot);
-                continue;
-            }
             let mut session = self.desk.dismiss(slot);
             if let Some(stream) = &mut session.stream {
                 // If it fails, the poller has lost the stream.
@@ -116,7 +105,6 @@ impl Worker {
                 self.desk.mailbox.wake(thread);
             }
         }
-        self.desk.stats.sub(Figure::Moving, waited);
     }
 }
 

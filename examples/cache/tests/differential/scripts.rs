@@ -638,6 +638,64 @@ fn keys_and_the_server() {
     );
 }
 
+#[test]
+fn what_clients_rarely_send() {
+    play(
+        "multi
+        select 0
+        set a 1
+        exec
+        client kill id x
+        client kill id 0
+        client kill id -1
+        client kill id 99999999999999999999
+        client kill id 999999 id x
+        client kill id x id
+        client kill skipme x
+        client kill skipme
+        client kill laddr 127.0.0.1:1
+        client kill addr 127.0.0.1:1 laddr 127.0.0.1:1 id 999999
+        watch a
+        set a 2
+        exec x
+        multi
+        ping
+        exec
+        watch a
+        set a 3
+        exec
+        multi
+        ping
+        exec
+        watch a
+        set a 4
+        multi
+        exec x
+        multi
+        ping
+        exec
+        watch a
+        set a 5
+        discard x
+        multi
+        ping
+        exec
+        flushall
+        set \\0 e
+        keys *
+        keys **
+        keys \\0
+        keys ?
+        keys [^a]
+        keys **a
+        del \\0
+        set ab 1
+        keys **
+        keys ab**
+        keys **b",
+    );
+}
+
 /// A scan from start to end.
 fn scan(client: &mut Client, options: &str) -> Vec<String> {
     let (mut keys, mut cursor) = (Vec::new(), "0".to_owned());
@@ -1057,6 +1115,24 @@ fn sums_of_decimals() {
         incrbyfloat f nan
         incrbyfloat f inf
         incrbyfloat f -inf
+        incrbyfloat f 0x10
+        incrbyfloat f 0X1aF
+        incrbyfloat f -0x10
+        incrbyfloat f +0x.8
+        incrbyfloat f +-0x1
+        incrbyfloat f 0x1.8p3
+        incrbyfloat f 0x1P+2
+        incrbyfloat f 0x1p-20
+        incrbyfloat f -0x1p-20
+        incrbyfloat f 0x10.
+        incrbyfloat f 0x
+        incrbyfloat f 0x.
+        incrbyfloat f 0x+1
+        incrbyfloat f 0x1p
+        incrbyfloat f 0xg
+        incrbyfloat f 0x1p20000
+        set f 0x1e
+        incrbyfloat f 1
         set f 17000000000
         incrbyfloat f 1.5
         set f 1
@@ -1077,4 +1153,16 @@ fn sums_of_decimals() {
         incrbyfloat n 0.5
         incr n",
     );
+}
+
+/// A text of digits may be too long for a number.
+#[test]
+fn long_decimals() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for len in [5_119, 5_120, 100_000] {
+        let number = format!("1.{}1", "0".repeat(len - 3));
+        pair.same_args(&["set", "f", &number]);
+        let reply = pair.same_args(&["incrbyfloat", "f", "1"]);
+        assert_eq!(reply == Value::Error("ERR value is not a valid float".into()), len >= 5_120);
+    }
 }

@@ -35,6 +35,10 @@ fn clients_of_all_threads_are_listed_and_killed() {
     assert_eq!(["flags", "sub", "multi", "resp"].map(|it| field(&second, it)), ["N", "0", "1", "3"]);
     assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "OK");
     assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "ERR No such client");
+    let (listed, own) = (line(""), client.stream.local_addr().expect("its address").to_string());
+    assert_eq!([field(&listed, "addr"), field(&listed, "cmd")], [&own, "client|list"]);
+    assert_eq!([field(&first, "laddr"), field(&first, "cmd")], [&server.address.to_string(), "psubscribe"]);
+    assert_eq!(field(&second, "cmd"), "get");
     let by_id = format!("CLIENT KILL ID {} ADDR {}", field(&second, "id"), field(&second, "addr"));
     assert_eq!([client.run(&by_id).integer(), client.run(&by_id).integer()], [1, 0]);
     assert_eq!(others[1].try_read(), None);
@@ -99,36 +103,58 @@ fn replies_are_muted() {
     assert!(publisher.run("CLIENT LIST").text().contains(&format!("id={} ", field(&own, "id"))));
 }
 
-/// Keys of one thread, by a hash tag, in one piece; else the error of a Redis cluster, and nothing is done.
+/// Keys without a common tag are refused, and nothing is done, however many threads there are; with one, they are not.
 #[test]
-fn commands_on_several_keys_need_one_thread() {
-    let server = Server::cache(&["--threads", "3"]);
-    let mut client = server.connect();
-    let (mut refused, mut done) = (0, 0);
-    for number in 0..100 {
-        client.run(&format!("SET from{number} {number} EX 1000"));
-        match client.run(&format!("RENAME from{number} to{number}")) {
-            Value::Error(text) => {
-                assert_eq!(text, "CROSSSLOT Keys in request don't hash to the same slot");
-                assert_eq!(
-                    client.run(&format!("MGET from{number} to{number}")).elements()[1],
-                    Value::NullBulk
-                );
-                assert!(client.run(&format!("TTL from{number}")).integer() > 900);
-                refused += 1;
-            }
-            reply => {
-                assert_eq!(reply.text(), "OK");
-                assert!(client.run(&format!("TTL to{number}")).integer() > 900);
-                assert_eq!(client.run(&format!("EXISTS from{number}")).integer(), 0);
-                done += 1;
-            }
+fn commands_on_several_keys_go_by_the_tag() {
+    const APART: &str = "CROSSSLOT Keys in request don't hash to the same slot";
+    for args in [&["--threads", "1"][..], super::TWO, &["--threads", "4"], &["--one-thread"], &[]] {
+        let server = Server::cache(args);
+        let mut client = server.connect();
+        let is_one = args == ["--one-thread"];
+        let expected = if is_one { "OK" } else { APART };
+        for number in 0..20 {
+            client.run(&format!("SET from{number} {number} EX 1000"));
+            let (from, to) = (format!("from{number}"), format!("to{number}"));
+            assert_eq!(client.run(&format!("RENAME {from} {to}")).text(), expected, "{args:?}");
+            assert_eq!(client.run(&format!("EXISTS {to}")).integer(), i64::from(is_one));
+            let (there, gone) = if is_one { (&to, &from) } else { (&from, &to) };
+            assert!(client.run(&format!("TTL {there}")).integer() > 900);
+            let all = client.run(&format!("MSETNX {gone} 1 {{{number}}}other 2"));
+            assert_eq!(all, if is_one { Value::Integer(1) } else { Value::Error(APART.into()) });
+            client.run(&format!("DEL {gone} {{{number}}}other"));
+            assert_eq!(client.run(&format!("WATCH {there} {gone}")).text(), expected);
+            assert_eq!(client.run(&format!("WATCH {there}")).text(), "OK");
+            assert_eq!(client.run(&format!("WATCH {gone}")).text(), expected);
+            client.run("UNWATCH");
+            // The key is its own tag.
+            assert_eq!(client.run(&format!("WATCH {there} {{{there}}}x {there}")).text(), "OK");
+            client.run("UNWATCH");
+            assert_eq!(client.run(&format!("MSETNX {{t}}a{number} 1 {{t}}b{number} 2")).integer(), 1);
+            assert_eq!(client.run(&format!("RENAMENX {{t}}a{number} {{t}}c{number}")).integer(), 1);
         }
-        assert_eq!(client.run(&format!("MSETNX {{t}}a{number} 1 {{t}}b{number} 2")).integer(), 1);
-        assert_eq!(client.run(&format!("RENAMENX {{t}}a{number} {{t}}c{number}")).integer(), 1);
+        assert_eq!(client.run("DBSIZE").integer(), 60, "{args:?}");
     }
-    assert!(refused > 30 && done > 10, "{refused} {done}");
-    assert_eq!(client.run("DBSIZE").integer(), 300);
+}
+
+/// A client may take a page without keys for the end, so none comes before: threads without keys, and empty tables, are
+/// passed.
+#[test]
+fn a_scan_of_few_keys_has_no_empty_page() {
+    for threads in ["1", "2", "8"] {
+        let server = Server::cache(&["--threads", threads]);
+        let mut client = server.connect();
+        for keys in 0..12 {
+            let (mut cursor, mut found, mut pages) = ("0".to_owned(), 0, 0);
+            while pages == 0 || cursor != "0" {
+                let reply = client.run(&format!("SCAN {cursor}"));
+                let page = reply.elements()[1].elements().len();
+                assert!(page > 0 || keys == 0, "{threads} threads, {keys} keys: page {pages} is empty");
+                (cursor, found, pages) = (reply.elements()[0].text(), found + page, pages + 1);
+            }
+            assert_eq!(found, keys, "{threads} threads");
+            client.run(&format!("SET key{keys} v"));
+        }
+    }
 }
 
 /// An estimate that grows with the value.

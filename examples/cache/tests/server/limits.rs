@@ -60,6 +60,7 @@ fn another_database_is_the_end() {
     for line in ["SELECT 0", "MULTI"] {
         assert_eq!(client.run(line).text(), "OK");
     }
+    assert_eq!(client.run("SELECT 0").text(), "QUEUED");
     assert_eq!(client.run("SELECT 1").text(), "ERR Command not allowed inside a transaction");
     assert!(client.run("EXEC").text().starts_with("EXECABORT"));
     assert_eq!(client.run("EXISTS a").integer(), 0);

@@ -4,10 +4,12 @@
 mod clients;
 mod drain;
 mod limits;
+mod memory;
 mod messages;
 mod moves;
 mod observe;
 mod operation;
+mod steps;
 #[path = "../support/mod.rs"]
 mod support;
 mod time;

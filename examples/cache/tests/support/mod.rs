@@ -122,11 +122,27 @@ impl Server {
 
     /// The memory that the process has, in bytes.
     pub(crate) fn memory(&self) -> usize {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it has had.
+    pub(crate) fn peak(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> usize {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("its memory");
         let kib: usize = line.trim().strip_suffix(" kB").expect("a unit").parse().expect("a number");
         kib << 10
+    }
+
+    /// The pages that the kernel has given it so far.
+    pub(crate) fn page_faults(&self) -> usize {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its state");
+        let fields = stat.rsplit(") ").next().expect("fields");
+        fields.split(' ').nth(7).and_then(|it| it.parse().ok()).expect("a number")
     }
 
     pub(crate) fn signal(&self, signal: &str) {

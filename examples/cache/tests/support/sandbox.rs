@@ -9,7 +9,7 @@ use shardwheel::Advancer;
 use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::keyspace::{Due, timers};
-use crate::mail::{Mailbox, Message};
+use crate::mail::Mailbox;
 use crate::session::{Ending, Session, SessionId};
 use crate::shared::Shared;
 
@@ -123,15 +123,14 @@ fn turn(desk: &mut Desk) -> bool {
     for from in 0..desk.shared.threads() {
         while let Some(message) = desk.mailbox.receive(from) {
             is_busy = true;
-            match message {
-                Message::Work(batch) => desk.work(from, batch),
-                Message::Done(batch) => desk.done(&batch),
-            }
+            desk.take(from, message);
         }
     }
     for slot in std::mem::take(&mut desk.resuming) {
         is_busy = true;
-        desk.receive(slot, &[]);
+        if desk.sessions.contains(slot) {
+            desk.receive(slot, &[]);
+        }
     }
     for slot in std::mem::take(&mut desk.dirty) {
         if let Some(session) = desk.sessions.get_mut(slot) {

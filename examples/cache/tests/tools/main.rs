@@ -8,7 +8,9 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use support::client::encode;
 use support::{Server, is_installed, skip};
 
 /// Runs a program with this input; its output. It has to succeed.
@@ -111,6 +113,37 @@ fn redis_py() {
     ["2", "3"].into_iter().for_each(|protocol| session_with_a_restart(&python, &[script, protocol]));
 }
 
+/// Events of a million keys that are due together reach redis-py and ioredis, which are slower than the cache.
+#[test]
+fn a_burst_of_events_reaches_clients() {
+    let (python, node) = (python("redis-py", &["redis"], "import redis"), node("burst.js"));
+    let script = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/burst.py"));
+    let clients = [python.map(|it| (it, script)), node.map(|it| (PathBuf::from("node"), it))];
+    let (server, keys) = (Server::cache(&["--threads", "2"]), 1_000_000);
+    let mut client = server.connect();
+    client.run("CONFIG SET notify-keyspace-events Ex");
+    let start = |(program, script)| {
+        let mut command = Command::new(program);
+        command.arg::<PathBuf>(script).args([server.port(), keys.to_string()]).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        assert_eq!(lines.next().expect("a line").expect("text"), "ready");
+        (process, lines)
+    };
+    let running: Vec<_> = clients.into_iter().flatten().map(start).collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    let due = (now + 15_000).to_string();
+    for from in (0..keys).step_by(10_000) {
+        let set = |key: u32| encode(&["SET", &format!("key:{key}"), "v", "PXAT", &due]);
+        client.send(&(from..from + 10_000).flat_map(set).collect::<Vec<_>>());
+        (0..10_000).for_each(|_| assert_eq!(client.read().text(), "OK"));
+    }
+    for (mut process, mut lines) in running {
+        assert_eq!(lines.next().expect("a line").expect("text"), "all is well");
+        assert!(process.wait().expect("its end").success());
+    }
+}
+
 /// The caches of Python's web frameworks, by their defaults.
 #[test]
 fn cache_libraries() {
@@ -122,9 +155,9 @@ fn cache_libraries() {
     assert_eq!(run(&python, &[script, &server.port()], b""), "all is well\n");
 }
 
-/// The clients of Node, which npm installs.
-#[test]
-fn node_clients() {
+/// A directory with the clients of Node, which npm installs, and with this script. `None`, with a message, if they
+/// cannot be installed.
+fn node(script: &str) -> Option<PathBuf> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-clients");
     std::fs::create_dir_all(&place).expect("a directory");
     let runs = |program: &str, args: &[&str]| {
@@ -135,10 +168,18 @@ fn node_clients() {
     let is_there = || runs("node", &["-e", "require('redis'); require('ioredis')"]);
     let install = ["install", "--silent", "--prefix", ".", "redis@6", "ioredis@6"];
     if !(is_there() || runs("npm", &install) && is_there()) {
-        return skip("node-redis and ioredis cannot be installed");
+        skip("node-redis and ioredis cannot be installed");
+        return None;
     }
-    let script = place.join("session.js");
-    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.js"), &script).expect("a copy");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools").join(script);
+    let script = place.join(script);
+    std::fs::copy(source, &script).expect("a copy");
+    Some(script)
+}
+
+#[test]
+fn node_clients() {
+    let Some(script) = node("session.js") else { return };
     let script = script.to_str().expect("a path");
     for client in ["node-redis-2", "node-redis-3", "ioredis"] {
         session_with_a_restart(Path::new("node"), &[script, client]);

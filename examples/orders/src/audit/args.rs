@@ -6,6 +6,9 @@ use order_reconciliation::durations;
 
 use crate::exchange;
 
+/// The default of `--check-after`.
+pub(super) const CHECK_AFTER: Duration = Duration::from_secs(30 * 60);
+
 /// Compares all outcomes of a server with those of a replay of the same CSV files. Exits
 /// with 1 if there is a difference
 #[derive(Clone, Debug, clap::Args)]
@@ -22,7 +25,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
     pub(crate) stock: u64,
 
-    /// Time from an order to its check by the dates of the files, as for `order-reconciliation`
+    /// Time from an order to its check by the dates of the files, as for `order-reconciliation` and
+    /// `feed`. It is not the `--check-after` of the server
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
     pub(crate) check_after: Duration,
 

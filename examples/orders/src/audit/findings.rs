@@ -54,6 +54,8 @@ pub(crate) struct Findings {
     reserved: Rule,
     oversold: Rule,
     answers: Rule,
+    /// Lines of other clients that were invalid.
+    foreign: u64,
 }
 
 impl Findings {
@@ -72,6 +74,7 @@ impl Findings {
             answers: Rule::new(
                 "every answer and outcome follows from the answers before it, nothing oversold",
             ),
+            foreign: 0,
         }
     }
 
@@ -158,6 +161,11 @@ impl Findings {
         self.answers.expect(follows, difference);
     }
 
+    /// Notes the answer to an invalid line that is not of the files. It changes nothing.
+    pub(crate) fn foreign(&mut self) {
+        self.foreign += 1;
+    }
+
     /// Notes orders without an end.
     pub(crate) fn unfinished(&mut self, orders: usize) {
         self.missing.expect(orders == 0, || format!("{orders} orders have neither outcome nor refusal"));
@@ -206,6 +214,13 @@ impl Findings {
             for difference in &rule.shown {
                 writeln!(out, "{}: not so: {difference}", rule.name)?;
             }
+        }
+        if self.foreign > 0 {
+            writeln!(
+                out,
+                "invalid lines that are not of these files, and changed nothing: {}",
+                self.foreign
+            )?;
         }
         Ok(())
     }

@@ -66,7 +66,30 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
         }
     }
     print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
+    if findings.differences() > 0 {
+        explain(args, &files, &found, streams.out)?;
+    }
     Ok(findings.differences())
+}
+
+/// Says so if the outcomes are those of a replay with the usual `--check-after`: then the one that was given
+/// is likely the server's own.
+fn explain(args: &Args, files: &Files, found: &[Outcome], out: &mut dyn Write) -> Result<(), Failure> {
+    if args.check_after == args::CHECK_AFTER {
+        return Ok(());
+    }
+    let usual = args::CHECK_AFTER.as_millis() as u64;
+    let mut findings = Findings::new();
+    findings.outcomes(found, outcomes(&files.orders, &files.payments, args.stock, usual));
+    if findings.differences() > 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "without --check-after every outcome is that of the replay: --check-after is the time by the dates of the \
+         files, and not the server's"
+    )
+    .map_err(Failure::Output)
 }
 
 /// Returns the number of differences.
@@ -94,6 +117,9 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
         };
         findings.outcomes(&walk.outcomes, expected);
         print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::Output)?;
+        if !args.as_answered && findings.differences() > 0 {
+            explain(args, &files, &walk.outcomes, streams.out)?;
+        }
         return Ok(findings.differences());
     }
 }

@@ -31,6 +31,29 @@ pub(crate) struct Outcome {
     pub(crate) decided_at_ms: u64,
 }
 
+/// A line of outcomes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Outcome(Outcome),
+    /// The server cannot read its record.
+    Damaged {
+        seq: u64,
+        error: String,
+    },
+}
+
+impl Line {
+    fn outcome(self, path: &str) -> Result<Outcome, Failure> {
+        match self {
+            Self::Outcome(outcome) => Ok(outcome),
+            Self::Damaged { seq, error } => {
+                Err(Failure::Answer { path: path.to_owned(), text: format!("outcome {seq}: {error}") })
+            }
+        }
+    }
+}
+
 /// An order by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Order {
@@ -73,7 +96,10 @@ impl Reader {
     /// The outcomes that come after a number, some at a time. None: there are no more.
     pub(crate) async fn outcomes(&mut self, after: u64) -> Result<Vec<Outcome>, Failure> {
         match self {
-            Self::Http(client) => lines(client, &format!("/outcomes?after={after}&limit={PAGE}")).await,
+            Self::Http(client) => {
+                let path = format!("/outcomes?after={after}&limit={PAGE}");
+                lines(client, &path).await?.into_iter().map(|line: Line| line.outcome(&path)).collect()
+            }
         }
     }
 

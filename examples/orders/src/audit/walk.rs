@@ -85,7 +85,9 @@ impl<'a> Walk<'a> {
     }
 
     fn line(&mut self, stored_at: u64, line: &Line, last_seq: &mut u64, findings: &mut Findings) {
-        let shown = || format!("{line:?}");
+        if line.status.as_deref() == Some("invalid") && !self.is_of_the_files(line) {
+            return findings.foreign();
+        }
         let agrees = match (line, line.status.as_deref()) {
             (Line { seq: Some(seq), state: Some(state), decided_at_ms: Some(at), .. }, _) => {
                 findings.number(std::mem::replace(last_seq, *seq), *seq);
@@ -95,7 +97,16 @@ impl<'a> Walk<'a> {
             (Line { order_id: Some(id), .. }, Some(status)) => self.order(*id, status, line.check_at_ms),
             _ => None,
         };
-        findings.answer(agrees == Some(true), shown);
+        findings.answer(agrees == Some(true), || line.text());
+    }
+
+    /// Whether a line answers one of the files.
+    fn is_of_the_files(&self, line: &Line) -> bool {
+        match (&line.payment_id, line.order_id) {
+            (Some(id), _) => self.payments.contains_key(id),
+            (None, Some(id)) => self.files.slots.contains_key(&id),
+            (None, None) => false,
+        }
     }
 
     /// Whether the answer to an order is possible here.
@@ -175,5 +186,30 @@ impl<'a> Walk<'a> {
             *self.taken.entry(&order.item).or_default() -= u64::from(order.quantity);
         }
         Some(once && state == expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What another client has sent in vain is no difference; one that a worker took is, and so is what no
+    /// worker has written. Both are shown as they stand there.
+    #[test]
+    fn lines_of_other_clients_are_shown_as_they_are() {
+        let order =
+            |id, status| Line { order_id: id, status: Some(str::to_owned(status)), ..Line::default() };
+        let junk = Line { error: Some("junk".to_owned()), ..Line::default() };
+        let lines = [order(None, "invalid"), order(Some(9), "invalid"), order(Some(9), "placed"), junk];
+        let partitions = vec![lines.into_iter().map(|line| (0, line)).collect()];
+        let (results, mut findings) = (Results { check_after: 5, partitions }, Findings::new());
+        Walk::new(&Files::default(), &results, 1, &mut findings);
+        let mut said = Vec::new();
+        findings.print(&mut said).expect("text");
+        let said = String::from_utf8(said).expect("text");
+        assert_eq!(findings.differences(), 2, "{said}");
+        assert!(said.contains("not so: {\"order_id\":9,\"status\":\"placed\"}\n"), "{said}");
+        assert!(said.contains("not so: {\"error\":\"junk\"}\n"), "{said}");
+        assert!(said.contains("not of these files, and changed nothing: 2\n"), "{said}");
     }
 }

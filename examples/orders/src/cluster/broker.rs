@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
-use async_nats::jetstream::{Context, ContextBuilder, ErrorCode, kv};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, State, Stream};
+use async_nats::jetstream::{Context, ContextBuilder, kv};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
+use percent_encoding::percent_decode_str;
 
 use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
-use super::setup::{self, Settings};
+use super::setup::Settings;
 
 /// How long a request may take. The election of a stream's new leader may take longer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,8 +32,10 @@ const DIGEST: &str = "Shop-Digest";
 const AHEAD: &str = "Shop-Ahead";
 /// The headers that name the last result; the broker takes a new one only right after that. Servers of
 /// 2.9 look at the first header before they replicate a message, and not again: if two messages come at
-/// once, they take both. They look at the second header when they store the message. The stream has one
-/// subject, so both headers mean the same.
+/// once, they take both. They look at the second header when they store the message. The first one has the
+/// number that the broker answers to a request for the last message of the subject, 0 if it finds none; the
+/// second one the last number that the stream has given. These two differ if messages were deleted or purged
+/// at the end. Servers of 2.9 find no last message then, though others are there.
 const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
 
 /// Bytes that are kept of a message that cannot be decided, at most.
@@ -43,7 +46,8 @@ const HEADERS: usize = 1 << 10;
 /// The last result of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastResult {
-    /// Its number in its stream; 0 if there is none.
+    /// What the first of the headers [`EXPECTED`] has for the next result, and the second one.
+    pub(crate) of_subject: u64,
     pub(crate) sequence: u64,
     pub(crate) input: u64,
     /// The digest of all lines that are published.
@@ -54,20 +58,28 @@ pub(crate) struct LastResult {
 }
 
 impl LastResult {
-    const NONE: Self = Self { sequence: 0, input: 0, digest: names::DIGEST, ahead: 0 };
+    /// There is no result in a stream.
+    fn none(sequence: u64) -> Self {
+        Self { of_subject: 0, sequence, input: 0, digest: names::DIGEST, ahead: 0 }
+    }
 
-    /// Reads the headers of a result.
-    pub(crate) fn of(message: &StreamMessage) -> Result<Self, Failure> {
+    /// Nothing is answered.
+    pub(crate) fn is_none(&self) -> bool {
+        (self.input, self.digest, self.ahead) == (0, names::DIGEST, 0)
+    }
+
+    /// Reads the headers of a result of a partition.
+    pub(crate) fn of(partition: u32, message: &StreamMessage) -> Result<Self, Failure> {
         let number = |name| message.headers.get(name).and_then(|value| value.as_str().parse::<u64>().ok());
         let (input, digest) = number(INPUT).zip(number(DIGEST)).ok_or_else(|| {
+            let (stream, number) = (names::results(partition), message.sequence);
             Failure::permanent(format!(
-                "message {} of results lacks its headers, so no worker has written it; delete it with \
-                 `nats stream rmm`",
-                message.sequence
+                "message {number} of {stream} lacks its headers, so no worker has written it; delete it with \
+                 `nats stream rmm {stream} {number}`, and keep other clients off `results.>` (see the README)"
             ))
         })?;
         let ahead = number(AHEAD).unwrap_or_default() as usize;
-        Ok(Self { sequence: message.sequence, input, digest, ahead })
+        Ok(Self { of_subject: message.sequence, sequence: message.sequence, input, digest, ahead })
     }
 }
 
@@ -79,24 +91,37 @@ pub(crate) struct Broker {
     pub(crate) settings: Settings,
 }
 
-/// Connects to one of several servers, which are separated by commas.
+/// Connects to one of several servers, which are separated by commas. The first user that an address names
+/// is that for all of them.
 pub(crate) async fn connect(urls: &str, name: &str, patience: &Patience) -> Result<Client, Failure> {
     let servers = urls.split(',').map(str::parse::<ServerAddr>).collect::<Result<Vec<_>, _>>();
     let servers = servers.map_err(|error| Failure::permanent(format!("{urls}: {error}")))?;
+    // Without the password.
+    let shown =
+        servers.iter().map(|server| format!("{}://{}:{}", server.scheme(), server.host(), server.port()));
+    let shown = shown.collect::<Vec<_>>().join(",");
+    let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
     let options = || {
-        ConnectOptions::new()
-            .name(name)
-            .ping_interval(PING)
-            .connection_timeout(ACCEPT)
-            .request_timeout(Some(TIMEOUT))
-            .reconnect_delay_callback(|attempts| RECONNECT.min(Duration::from_millis(20 * attempts as u64)))
-            .max_reconnects(None)
+        user.map_or_else(ConnectOptions::new, |(user, password)| {
+            ConnectOptions::with_user_and_password(decoded(user), decoded(password))
+        })
+        .name(name)
+        .ping_interval(PING)
+        .connection_timeout(ACCEPT)
+        .request_timeout(Some(TIMEOUT))
+        .reconnect_delay_callback(|attempts| RECONNECT.min(Duration::from_millis(20 * attempts as u64)))
+        .max_reconnects(None)
     };
     let connect = || async {
         let connected = options().connect(&servers).await;
-        connected.map_err(|error| Failure::temporary(format!("{urls}: {error}")))
+        connected.map_err(|error| Failure::temporary(format!("{shown}: {error}")))
     };
     patience.insist(CONNECT, connect).await
+}
+
+/// A part of an address, with its `%` escapes replaced.
+fn decoded(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 impl Broker {
@@ -145,26 +170,36 @@ impl Broker {
         }
     }
 
+    /// The last result that is there. Which one it is, and the last number, is one answer of the stream's
+    /// leader: two answers could be those of two leaders, of which one was replaced and does not know it.
     pub(crate) async fn last_result(&self, partition: u32) -> Result<LastResult, Failure> {
+        let name = names::results(partition);
+        let state = self.state(&name).await?;
+        let Some(number) = last_message(&state) else { return Ok(LastResult::none(state.last_sequence)) };
+        match self.stream(&name).await?.get_raw_message(number).await {
+            Ok(message) => {
+                let last = LastResult::of(partition, &message)?;
+                let sequence = state.last_sequence;
+                if number == sequence {
+                    return Ok(last);
+                }
+                Ok(LastResult { of_subject: self.last_of_subject(partition).await?, sequence, ..last })
+            }
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                Err(Failure::temporary(format!("message {number} of {name} has just been deleted")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The number of the last result as the broker finds it by its subject.
+    async fn last_of_subject(&self, partition: u32) -> Result<u64, Failure> {
         let stream = self.stream(&names::results(partition)).await?;
-        let subject = names::results_subject(partition);
-        let message = match stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => message,
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-                return Ok(LastResult::NONE);
-            }
-            Err(error) => {
-                return Err(match error.kind() {
-                    LastRawMessageErrorKind::JetStream(cause)
-                        if cause.error_code() == ErrorCode::STREAM_NOT_FOUND =>
-                    {
-                        setup::missing(&names::results(partition))
-                    }
-                    _ => error.into(),
-                });
-            }
-        };
-        LastResult::of(&message)
+        match stream.get_last_raw_message_by_subject(&names::results_subject(partition)).await {
+            Ok(message) => Ok(message.sequence),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The last result, as soon as the stream's leader answers.
@@ -187,16 +222,30 @@ impl Broker {
         lines: String,
         next: LastResult,
     ) -> Result<LastResult, Failure> {
-        let LastResult { sequence, input, digest, ahead } = next;
+        let LastResult { of_subject, sequence, input, digest, ahead } = next;
         let mut headers = HeaderMap::new();
-        EXPECTED.iter().for_each(|&name| headers.insert(name, sequence.to_string()));
+        EXPECTED
+            .iter()
+            .zip([of_subject, sequence])
+            .for_each(|(&name, last)| headers.insert(name, last.to_string()));
         headers.insert(INPUT, input.to_string());
         headers.insert(DIGEST, digest.to_string());
         headers.insert(AHEAD, ahead.to_string());
         let subject = names::results_subject(partition);
         let ack = self.jetstream.publish_with_headers(subject, headers, lines.into()).await?.await?;
-        Ok(LastResult { sequence: ack.sequence, ..next })
+        Ok(LastResult { of_subject: ack.sequence, sequence: ack.sequence, ..next })
     }
+}
+
+/// The number of the last message that a stream has.
+fn last_message(state: &State) -> Option<u64> {
+    let mut deleted = state.deleted.clone().unwrap_or_default();
+    deleted.sort_unstable();
+    let mut last = state.last_sequence;
+    while deleted.pop_if(|number| *number == last).is_some() {
+        last -= 1;
+    }
+    (state.messages > 0).then_some(last)
 }
 
 pub(crate) fn context(client: Client) -> Context {

@@ -7,6 +7,7 @@
 //! payments for much longer.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
 use super::reader::{Gap, Reader};
+use super::recovery;
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
@@ -53,7 +55,7 @@ impl<'a> Addressed<'a> {
 }
 
 /// A line of a result: an answer, or an outcome.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Line {
     pub(crate) order_id: Option<u64>,
     pub(crate) payment_id: Option<String>,
@@ -68,16 +70,33 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// As it stands in a result.
+    pub(crate) fn text(&self) -> String {
+        let mut fields = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        fields.to_string()
+    }
+
     pub(crate) fn name(&self) -> Option<Name> {
         let order = || self.order_id.map(Name::Order);
         self.payment_id.clone().map(Name::Payment).or_else(order)
     }
 }
 
+/// Characters that are kept of what is no line of a result.
+const FOREIGN: usize = 100;
+
 /// The lines of a result. One that answers a line without a good id has none here: no client waits for it.
+/// What is no line of a result is the error of a line without anything else.
 pub(crate) fn lines(payload: &[u8]) -> Vec<Line> {
     let lines = payload.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).unwrap_or_default()).collect()
+    let foreign = |line: &[u8]| {
+        let text = String::from_utf8_lossy(line).chars().take(FOREIGN).collect();
+        Line { error: Some(text), ..Line::default() }
+    };
+    lines.map(|line| serde_json::from_slice(line).unwrap_or_else(|_| foreign(line))).collect()
 }
 
 /// Lines that wait for their answers.
@@ -190,7 +209,7 @@ async fn hear(mut reader: Reader, waiting: Waiting) {
             Ok(None) => continue,
             // The lines that it answered are sent again.
             Err(gap) => {
-                eprintln!("results: {gap}");
+                say!("results: {gap}");
                 if matches!(gap, Gap::Stream(_)) {
                     shardwheel::sleep(PAUSE).await;
                 }
@@ -234,11 +253,33 @@ async fn partition_results(
     partition: u32,
     patience: &Patience,
 ) -> Result<Vec<(u64, Line)>, Failure> {
-    let end = broker.insist_on_last_result(partition, patience).await?.sequence;
-    let (mut reader, mut found) = (Reader::new(broker.clone(), names::results(partition), 1), Vec::new());
-    while reader.position() < end {
-        let Some(input) = reader.next().await? else { continue };
-        found.extend(lines(&input.payload).into_iter().map(|line| (input.time / 1_000_000, line)));
+    let last = broker.insist_on_last_result(partition, patience).await?.sequence;
+    let first = recovery::first(&broker.state(&names::results(partition)).await?);
+    if first > 1 {
+        say!("{}: messages 1 to {} are gone", names::results(partition), first - 1);
+    }
+    read_results(broker, partition, first..=last).await
+}
+
+/// The lines of results, each with the time in ms at which the broker took it in. It says which results are
+/// gone.
+pub(crate) async fn read_results(
+    broker: &Broker,
+    partition: u32,
+    numbers: RangeInclusive<u64>,
+) -> Result<Vec<(u64, Line)>, Failure> {
+    let (name, mut found) = (names::results(partition), Vec::new());
+    let mut reader = Reader::new(broker.clone(), name.clone(), *numbers.start());
+    while reader.position() < *numbers.end() {
+        match reader.next().await {
+            Ok(Some(input)) => {
+                let at = input.time / 1_000_000;
+                found.extend(lines(&input.payload).into_iter().map(|line| (at, line)));
+            }
+            Ok(None) => {}
+            Err(Gap::Message(number)) => say!("{name}: message {number} is gone"),
+            Err(gap) => return Err(gap.into()),
+        }
     }
     Ok(found)
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::broker::Broker;
 use super::failure::Failure;
 use super::names;
-use super::partition::Partition;
+use super::partition::{Partition, Position};
 use super::setup::REPAIR;
 use super::snapshot;
 
@@ -73,28 +73,36 @@ impl Keeper {
         Ok(Self { broker, partition, keep_log, revision, head, last: None })
     }
 
-    /// The partition as the newest whole snapshot has it, or an empty one if there was never a snapshot.
+    /// The partition as the newest whole snapshot has it that `fits`, or an empty one if there was never a
+    /// snapshot.
     ///
     /// # Errors
     ///
-    /// That no snapshot is whole is permanent.
-    pub(crate) async fn restore(&mut self) -> Result<Partition, Failure> {
+    /// That no snapshot is whole is permanent, as is why the newest whole one does not fit.
+    pub(crate) async fn restore(
+        &mut self,
+        fits: impl Fn(&Position) -> Result<(), Failure>,
+    ) -> Result<Partition, Failure> {
         let settings = self.broker.settings;
         let Some(head) = &self.head else {
             return Ok(Partition::new(settings.shop(), settings.remember_ms)?);
         };
-        let places = [Some(head.newest.clone()), head.previous.clone()];
+        let (places, mut misfit) = ([Some(head.newest.clone()), head.previous.clone()], None);
         for place in places.into_iter().flatten() {
             let bytes = self.read(&place).await?;
             let decoded = bytes.map(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
             if let Some(Ok(partition)) = decoded {
-                self.last = Some(place);
-                return Ok(partition);
+                let Err(failure) = fits(&partition.position) else {
+                    self.last = Some(place);
+                    return Ok(partition);
+                };
+                misfit.get_or_insert(failure);
+                continue;
             }
             let (number, input) = (self.partition, place.input);
-            eprintln!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
+            say!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
         }
-        Err(Failure::permanent(format!("no snapshot is whole; {REPAIR}")))
+        Err(misfit.unwrap_or_else(|| Failure::permanent(format!("no snapshot is whole; {REPAIR}"))))
     }
 
     /// The next snapshot stands alone: what was before does not lead to it.

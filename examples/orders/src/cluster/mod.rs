@@ -34,6 +34,7 @@
 //! | a message that was sent to an owner or client is lost | its reader asks for it (`reader.rs`) |
 //! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
 //! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
+//! | the end of the results is deleted or purged | it is decided again, from an older snapshot if need be |
 //! | more of the log, or of both snapshots, is lost | the partition stops until it is repaired (`recovery.rs`) |
 //! | an owner hangs, or begins again and again | its lease is released, for others to take (`pulse.rs`) |
 //!
@@ -87,7 +88,7 @@
 //! | `broker.rs`, `setup.rs` | requests and results; the streams, made and checked |
 //! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `held.rs`, `watch.rs`, `worker.rs` | leases, and an owner for each |
+//! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | leases, and an owner for each |
 //! | `salvage.rs`, `repair.rs` | `orders repair`: goes on with what is left |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
 //! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
@@ -100,6 +101,7 @@ mod held;
 mod keeper;
 mod memory;
 mod names;
+mod namesakes;
 mod owner;
 mod partition;
 mod pulse;
@@ -186,7 +188,8 @@ async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Res
     let (caught_up, numbers) = mpsc::unbounded_channel();
     let (snapshot_every, keep_log) = (args.snapshot_every, args.keep_log);
     let office = Office { broker, metrics, health, snapshot_every, keep_log, caught_up };
-    office.metrics.ready.set(1);
+    office.health.ready();
+    tokio::spawn(status::watch_limits(office.broker.clone(), Arc::clone(&office.health)));
     worker::say(out, &format!("worker {} ready", args.worker))?;
     Worker::new(office, args.worker.clone(), args.lease).run(numbers, out).await
 }

@@ -55,12 +55,13 @@ impl Office {
     /// An owner has failed; returns the pause before the next one.
     pub(crate) fn failed(&self, number: u32, held: &mut Held, failure: &Failure) -> Duration {
         let pause = held.failed(failure);
+        held.pulse.failed(failure.to_string());
         if held.stopped {
             self.health.stop(number, failure.to_string());
         }
         if held.says() {
             let what = if held.stopped { "has stopped" } else { "begins again" };
-            eprintln!("partition {number} {what}: {failure}");
+            say!("partition {number} {what}: {failure}");
         }
         pause
     }
@@ -79,8 +80,6 @@ pub(crate) struct Owner {
     ticks: Ticks,
     /// Lines and messages since the last snapshot.
     since: usize,
-    /// What this owner has added to the worker's pending orders.
-    pending: u64,
     /// It is away while it saves a snapshot.
     keeper: Option<Keeper>,
     saving: Option<JoinHandle<Result<Keeper, Failure>>>,
@@ -106,13 +105,10 @@ impl Owner {
             reader,
             ticks,
             since: 0,
-            pending: 0,
             keeper,
             saving: None,
         };
-        if owner.partition.position.input >= last.input {
-            recovery::compare(&owner.partition.position, &last)?;
-        }
+        owner.pulse.pending(owner.partition.books.pending());
         owner.tick().await?;
         Ok(owner)
     }
@@ -158,7 +154,7 @@ impl Owner {
         self.partition.position.input = number;
         if number > self.last.input {
             self.office.metrics.passed_over.add(1);
-            eprintln!("partition {}: message {number} was deleted; it is passed over", self.number);
+            say!("partition {}: message {number} was deleted; it is passed over", self.number);
         }
         if number == self.last.input {
             recovery::compare(&self.partition.position, &self.last)?;
@@ -180,9 +176,10 @@ impl Owner {
             next = if lines.len() < most { self.reader.ready() } else { None };
         }
         self.leave_out(&mut lines)?;
+        // They are in the log; whether the result stands is another question.
+        self.pulse.pending(self.partition.books.pending());
         self.publish(lines).await?;
         applied.iter().for_each(|applied| self.count(applied));
-        self.count_pending(self.partition.books.pending() as u64);
         Ok(())
     }
 
@@ -218,12 +215,6 @@ impl Owner {
         Ok(())
     }
 
-    fn count_pending(&mut self, pending: u64) {
-        let before = std::mem::replace(&mut self.pending, pending);
-        // A sum of several partitions: it goes down by what wraps around.
-        self.office.metrics.pending.add(pending.wrapping_sub(before));
-    }
-
     fn apply(&mut self, input: &Input, lines: &mut String) -> Result<Applied, Failure> {
         let kind = Kind::of(&input.subject);
         let applied = self.partition.apply(input, lines)?;
@@ -235,6 +226,9 @@ impl Owner {
             let _ = self.office.caught_up.send(self.number);
         }
         if sequence > self.last.input {
+            if !applied.answers.is_empty() || !applied.checked.is_empty() {
+                self.pulse.waits(sequence, self.ticks.age(time));
+            }
             return Ok(applied);
         }
         lines.clear();
@@ -252,7 +246,7 @@ impl Owner {
         }
         self.office.broker.set_aside(self.number, *sequence, subject, payload).await?;
         self.office.metrics.set_aside.add(1);
-        eprintln!("message {sequence} of {subject} cannot be decided; it is set aside");
+        say!("message {sequence} of {subject} cannot be decided; it is set aside");
         Ok(())
     }
 
@@ -298,10 +292,4 @@ pub(crate) fn cut(lines: &str, most: usize) -> Result<usize, Failure> {
     end.map(|end| end + 1).ok_or_else(|| {
         Failure::permanent(format!("the broker takes no more than {most} bytes; raise its max_payload"))
     })
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.count_pending(0);
-    }
 }

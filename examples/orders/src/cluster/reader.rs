@@ -106,6 +106,8 @@ pub(crate) struct Reader {
     /// The last attempt to make a consumer failed.
     failed: bool,
     search: Search,
+    /// The stream has a message of this number, or had one.
+    known: u64,
     asking: Request<u64>,
     /// When the last message came, or the last word of the leader.
     quiet_since: Instant,
@@ -123,6 +125,7 @@ impl Reader {
             opening,
             failed,
             search,
+            known: 0,
             asking: None,
             quiet_since: Instant::now(),
         }
@@ -188,15 +191,18 @@ impl Reader {
         }
     }
 
+    /// Others that follow it may be gone as well.
     fn skip(&mut self) -> Gap {
         let gap = Gap::Message(self.next);
-        (self.next, self.search) = (self.next + 1, Search::Nothing);
+        self.next += 1;
+        self.search = if self.next <= self.known { Search::IsThere } else { Search::Nothing };
         gap
     }
 
     fn replace(&mut self, found: u64) {
+        self.known = found;
         let Self { stream, next, .. } = self;
-        eprintln!("{stream}: message {next} did not come, but there is message {found}; reading it again");
+        say!("{stream}: message {next} did not come, but there is message {found}; reading it again");
         self.messages = None;
     }
 
@@ -227,7 +233,7 @@ impl Reader {
         let failed = std::mem::replace(&mut self.failed, opened.is_err());
         opened.unwrap_or_else(|failure| {
             if !failed {
-                eprintln!("{}: no consumer: {failure}; trying again", self.stream);
+                say!("{}: no consumer: {failure}; trying again", self.stream);
             }
             Event::Broken
         })

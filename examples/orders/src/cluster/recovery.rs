@@ -26,9 +26,9 @@ impl Begin {
     pub(crate) async fn read(broker: &Broker, number: u32, keep_log: bool) -> Result<Self, Failure> {
         broker.state(names::BOOKS).await?;
         let mut keeper = Keeper::load(broker.clone(), number, keep_log).await?;
-        let mut partition = keeper.restore().await?;
-        partition.home = (number, broker.settings.partitions);
         let last = broker.last_result(number).await?;
+        let mut partition = keeper.restore(|position| fits(position, &last)).await?;
+        partition.home = (number, broker.settings.partitions);
         let log = broker.state(&names::log(number)).await?;
         follows(&partition.position, &last, &log)?;
         Ok(Self { keeper, partition, last })
@@ -55,19 +55,33 @@ fn follows(position: &Position, last: &LastResult, log: &State) -> Result<(), Fa
             "the log ends with message {end}, but messages up to {known} were decided; {REPAIR}"
         )));
     }
-    if last.sequence == 0 && position.digest != Position::START.digest {
-        return Err(Failure::permanent(format!("the results are lost; {REPAIR}")));
-    }
     Ok(())
+}
+
+/// Whether the last result follows from books. It does not if results of what they include are gone; then an
+/// owner begins with older books, and publishes these results again.
+fn fits(position: &Position, last: &LastResult) -> Result<(), Failure> {
+    // After a part of a result, the rest of the lines shows it.
+    if position.input < last.input || last.ahead > 0 || position.digest == last.digest {
+        return Ok(());
+    }
+    if position.input == last.input {
+        return Err(differ(last));
+    }
+    Err(Failure::permanent(if last.is_none() {
+        format!("the results are lost; {REPAIR}")
+    } else {
+        let (input, first) = (position.input, last.input + 1);
+        format!(
+            "the results of messages {first} to {input} are lost, and no older snapshot is left; {REPAIR}"
+        )
+    }))
 }
 
 /// The books up to the last result must be those of the owner that published it.
 pub(crate) fn compare(position: &Position, last: &LastResult) -> Result<(), Failure> {
     // After a part of a result, the rest of the lines shows it.
-    if last.sequence == 0 || last.ahead > 0 || last.digest == position.digest {
-        return Ok(());
-    }
-    Err(differ(last))
+    if last.ahead > 0 || last.digest == position.digest { Ok(()) } else { Err(differ(last)) }
 }
 
 pub(crate) fn differ(last: &LastResult) -> Failure {

@@ -12,6 +12,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use order_reconciliation::durations;
 
 use crate::{EXIT_OK, EXIT_USAGE, Streams};
@@ -19,7 +20,7 @@ use crate::{EXIT_OK, EXIT_USAGE, Streams};
 use super::broker::{self, Broker, LastResult};
 use super::failure::{Failure, Patience};
 use super::keeper::Keeper;
-use super::names;
+use super::names::{self, Kind};
 use super::partition::Partition;
 use super::reader::{Gap, Reader};
 use super::recovery::{self, Begin};
@@ -65,15 +66,54 @@ async fn repair(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let client = broker::connect(&args.nats, "repair", &patience).await?;
     let broker = Broker::find(client, &patience).await?;
     broker.make_missing(&patience).await?;
+    let mut left = 0;
     for number in 0..broker.settings.partitions {
-        let Some(why) = patience.insist(EACH, || why_it_stops(&broker, number)).await? else {
-            writeln!(out, "partition {number}: whole")?;
-            continue;
+        let said = match patience.insist(EACH, || why_it_stops(&broker, number)).await? {
+            None => patience.insist(EACH, || try_to_publish(&broker, number)).await,
+            Some(why) => {
+                let mended = patience.insist(EACH, || mend(&broker, number)).await;
+                mended.map(|said| format!("{why}\n{said}"))
+            }
         };
-        let said = patience.insist(EACH, || mend(&broker, number)).await?;
-        writeln!(out, "partition {number}: {why}\n{said}")?;
+        left += u32::from(said.is_err());
+        let said = said.unwrap_or_else(|failure| format!("not repaired: {failure}"));
+        writeln!(out, "partition {number}: {said}")?;
     }
-    Ok(())
+    if left == 0 { Ok(()) } else { Err(Failure::permanent(format!("partitions not repaired: {left}"))) }
+}
+
+/// Whether results can be published. While messages are answered they can. If one waits, and no worker
+/// answers in time, a result without lines is published.
+async fn try_to_publish(broker: &Broker, number: u32) -> Result<String, Failure> {
+    let (begin, before) = (Instant::now(), broker.last_result(number).await?);
+    let Some(waiting) = first_unanswered(broker, number, before.input).await? else {
+        return Ok("whole".to_owned());
+    };
+    while begin.elapsed() < SURE {
+        shardwheel::sleep(SURE / 6).await;
+        if broker.last_result(number).await? != before {
+            return Ok("whole".to_owned());
+        }
+    }
+    broker.publish(number, String::new(), before).await?;
+    Ok(format!(
+        "whole; a result can be published, but message {waiting} has no answer: does a worker run, and what \
+         does its /healthz say?"
+    ))
+}
+
+/// The first orders or payments after a message. Each line of them has an answer.
+async fn first_unanswered(broker: &Broker, number: u32, input: u64) -> Result<Option<u64>, Failure> {
+    let (log, mut first) = (broker.stream(&names::log(number)).await?, None);
+    for kind in [Kind::Orders, Kind::Payments] {
+        match log.get_first_raw_message_by_subject(names::log_subject(number, kind), input + 1).await {
+            Ok(message) if message.payload.trim_ascii().is_empty() => {}
+            Ok(message) => first = Some(first.unwrap_or(message.sequence).min(message.sequence)),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(first)
 }
 
 /// Why an owner cannot begin with a partition, if it cannot.
@@ -106,13 +146,14 @@ async fn replay(broker: &Broker, number: u32) -> Result<(), Failure> {
             Err(gap) => return Err(gap.into()),
         }
     }
+    // Later books fit, or the owner would not begin with them.
     if partition.position.input > last.input { Ok(()) } else { recovery::compare(&partition.position, &last) }
 }
 
 /// Repairs a partition; returns what there is to say.
 async fn mend(broker: &Broker, number: u32) -> Result<String, Failure> {
     let mut keeper = Keeper::load(broker.clone(), number, true).await?;
-    let found = match keeper.restore().await {
+    let found = match keeper.restore(|_| Ok(())).await {
         Err(failure) if failure.is_permanent() => None,
         restored => Some(restored?),
     };
@@ -125,9 +166,8 @@ async fn mend(broker: &Broker, number: u32) -> Result<String, Failure> {
     salvage.read(broker, number, &last).await?;
     let (partition, said) = salvage.end(settings, &last)?;
     let input = partition.position.input;
-    let LastResult { sequence, .. } = last;
     let digest = partition.position.digest;
-    broker.publish(number, String::new(), LastResult { sequence, input, digest, ahead: 0 }).await?;
+    broker.publish(number, String::new(), LastResult { input, digest, ahead: 0, ..last }).await?;
     if broker.state(&names::log(number)).await?.last_sequence < input {
         broker.stream(&names::log(number)).await?.purge().sequence(input + 1).await?;
     }

@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{Display, Write};
 
-use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
 
 use crate::serve::lines::{NewOrder, NewPayment};
 use crate::store::{EndState, Known, Open, Payment, Recovery, Resume};
@@ -109,8 +110,11 @@ impl Salvage {
                 Err(gap) => return Err(gap.into()),
             }
         }
-        let results =
-            if last.sequence > 0 { results(broker, number, last, begin).await? } else { Vec::new() };
+        if last.input < self.position.input && last.digest != self.position.digest && !last.is_none() {
+            let lost = format!("{}-{}", last.input + 1, self.position.input);
+            self.say("the results of messages that the snapshot includes are lost", [lost]);
+        }
+        let results = results(broker, number, last, begin).await?;
         self.answer(results, broker.settings.check_after_ms);
         self.position.input = end.max(first - 1);
         Ok(())
@@ -202,10 +206,10 @@ impl Salvage {
         settings: Settings,
         last: &LastResult,
     ) -> Result<(Partition, String), Failure> {
-        if last.sequence > 0 {
-            self.position.digest = last.digest;
-        } else {
+        if last.is_none() {
             self.say("the results are lost", ["all answers and outcomes"]);
+        } else {
+            self.position.digest = last.digest;
         }
         let (messages, orders) =
             (std::mem::take(&mut self.lost_messages), std::mem::take(&mut self.lost_orders));
@@ -256,40 +260,30 @@ async fn results(
     begin: u64,
 ) -> Result<Vec<(u64, Line)>, Failure> {
     let first = first_result(broker, number, last.sequence, begin).await?;
-    let (mut reader, mut found) = (Reader::new(broker.clone(), names::results(number), first), Vec::new());
-    while reader.position() < last.sequence {
-        match reader.next().await {
-            Ok(Some(input)) => {
-                let at = input.time / 1_000_000;
-                found.extend(client::lines(&input.payload).into_iter().map(|line| (at, line)));
-            }
-            Ok(None) => {}
-            Err(Gap::Message(number)) => eprintln!("the result {number} is gone"),
-            Err(gap) => return Err(gap.into()),
-        }
-    }
-    Ok(found)
+    client::read_results(broker, number, first..=last.sequence).await
 }
 
 /// The number of the first result that answers a message from number `begin` on.
 async fn first_result(broker: &Broker, number: u32, last: u64, begin: u64) -> Result<u64, Failure> {
-    let stream = broker.stream(&names::results(number)).await?;
-    let read = async |sequence| match stream.get_raw_message(sequence).await {
-        Ok(message) => LastResult::of(&message).map(Some),
+    let name = names::results(number);
+    let (stream, first) = (broker.stream(&name).await?, recovery::first(&broker.state(&name).await?));
+    let read = |found: Result<StreamMessage, RawMessageError>| match found {
+        Ok(message) => LastResult::of(number, &message).map(Some),
         Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
         Err(error) => Err(error.into()),
     };
-    // The first one that answers a later message in full.
-    let (mut low, mut high) = (1, last + 1);
+    let subject = names::results_subject(number);
+    // The first one that answers a later message in full. What is missing counts as the next one that is there.
+    let (mut low, mut high) = (first, last + 1);
     while low < high {
         let middle = low.midpoint(high);
-        match read(middle).await? {
-            Some(result) if result.input >= begin => high = middle,
-            _ => low = middle + 1,
+        match read(stream.get_first_raw_message_by_subject(&subject, middle).await)? {
+            Some(result) if result.input < begin => low = middle + 1,
+            _ => high = middle,
         }
     }
     // Those right before it may answer parts of that message.
-    while low > 1 && read(low - 1).await?.is_some_and(|result| result.ahead > 0) {
+    while low > first && read(stream.get_raw_message(low - 1).await)?.is_some_and(|result| result.ahead > 0) {
         low -= 1;
     }
     Ok(low)

@@ -62,7 +62,7 @@ impl Owner {
 
 /// Reads a message as each thing that an owner begins with. It is refused, or not.
 pub(crate) fn begin(message: &StreamMessage) {
-    let _ = LastResult::of(message);
+    let _ = LastResult::of(0, message);
     let _ = client::lines(&message.payload);
     keeper::read_head(&message.payload);
     if let Ok(partition) = snapshot::decode(&message.payload, SHOP, REMEMBER) {

@@ -3,13 +3,13 @@
 //!
 //! The streams must keep what is in them: a message of the log goes when the owner trims it, and a result
 //! never. A stream with a limit of age or size would lose messages in silence, so a worker does not begin
-//! with one.
+//! with one. If a limit is set while it works, it goes on, and is not well.
 
 use std::fmt;
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::kv::{self, CreateErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, State, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::serve::books::Shop;
 
 use super::broker::{self, Broker};
-use super::failure::{Failure, Patience};
+use super::failure::{self, Failure, Patience};
 use super::names;
 
 /// How long a request may take at the start. Servers that have just started have to find each other; before
@@ -112,7 +112,9 @@ impl Broker {
         let jetstream = broker::context(client);
         let none = "there is no shop yet; start a worker";
         let find = || async {
-            let bucket = jetstream.get_key_value(names::BUCKET).await?;
+            // Without a stream there is no bucket yet.
+            let bucket = jetstream.get_key_value(names::BUCKET).await;
+            let bucket = bucket.map_err(|error| Failure::temporary(format!("{none}: {error}")))?;
             let settings = bucket.get(names::SETTINGS).await?.ok_or_else(|| Failure::temporary(none))?;
             Ok((bucket, serde_json::from_slice(&settings)?))
         };
@@ -131,20 +133,30 @@ impl Broker {
         Ok(())
     }
 
-    /// What a stream holds.
+    /// What is wrong with the streams of some partitions, and with those that all share: they may lose what
+    /// is in them. That a stream is missing is found elsewhere.
+    pub(crate) async fn limits(&self, partitions: &[u32]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for wanted in partitions.iter().copied().flat_map(|number| streams_of(number, 1)).chain(shared(1)) {
+            let Ok(found) = self.jetstream.get_stream(&wanted.name).await else { continue };
+            let found = &found.cached_info().config;
+            let wanted = Config { num_replicas: found.num_replicas, ..wanted };
+            wrong.extend(check(found, &wanted).err().map(|failure| failure.to_string()));
+        }
+        wrong
+    }
+
+    /// What a stream holds, and which messages of it were deleted.
     ///
     /// # Errors
     ///
     /// That the stream is missing is permanent.
     pub(crate) async fn state(&self, name: &str) -> Result<State, Failure> {
-        match self.jetstream.get_stream(name).await {
-            Ok(stream) => Ok(stream.cached_info().state.clone()),
-            Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    Err(missing(name))
-                }
-                _ => Err(error.into()),
-            },
+        let info = self.jetstream.get_stream_no_info(name).await?.info_builder().with_deleted(true);
+        match info.fetch().await {
+            Ok(found) => Ok(found.info.state),
+            Err(error) if failure::code(&error) == Some(ErrorCode::STREAM_NOT_FOUND) => Err(missing(name)),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -160,7 +172,7 @@ pub(crate) fn missing(stream: &str) -> Failure {
 fn warn_of_an_old_server(client: &Client, replicas: usize) {
     if replicas > 1 && !client.is_server_compatible(2, 10, 0) {
         let version = client.server_info().version;
-        eprintln!(
+        say!(
             "warning: replicas of nats-server {version} may come to differ when a server is killed; \
              use 2.10 or newer"
         );
@@ -172,14 +184,14 @@ async fn make(jetstream: &Context, wanted: Config) -> Result<(), Failure> {
     match jetstream.get_or_create_stream(wanted.clone()).await {
         Ok(stream) => check(&stream.cached_info().config, &wanted),
         Err(error) => Err(match error.kind() {
-            CreateStreamErrorKind::JetStream(cause) => refused(&cause, wanted.num_replicas),
+            CreateStreamErrorKind::JetStream(word) => refused(error, word.error_code(), wanted.num_replicas),
             _ => error.into(),
         }),
     }
 }
 
-fn refused(error: &async_nats::jetstream::Error, replicas: usize) -> Failure {
-    match error.error_code() {
+fn refused(error: CreateStreamError, code: ErrorCode, replicas: usize) -> Failure {
+    match code {
         ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED => Failure::permanent(format!(
             "--replicas {replicas} needs a cluster of at least {replicas} servers, and this server is alone"
         )),
@@ -189,7 +201,7 @@ fn refused(error: &async_nats::jetstream::Error, replicas: usize) -> Failure {
         ErrorCode::STREAM_SUBJECT_OVERLAP => {
             Failure::permanent(format!("another stream has the subjects of this shop: {error}"))
         }
-        _ => Failure::temporary(error.to_string()),
+        _ => error.into(),
     }
 }
 
@@ -261,20 +273,25 @@ fn bucket(replicas: usize) -> Config {
 }
 
 fn streams(partitions: u32, replicas: usize) -> Vec<Config> {
-    let stream = |name: String, subjects: String| Config {
-        name,
-        subjects: vec![subjects],
-        num_replicas: replicas,
-        ..Config::default()
-    };
-    let of = |partition| {
-        let log = stream(names::log(partition), names::log_subjects(partition));
-        let results = stream(names::results(partition), names::results_subject(partition));
-        [log, results]
-    };
-    let books = stream(names::BOOKS.to_owned(), format!("{}.*", names::BOOKS));
-    let aside = stream(names::ASIDE.to_owned(), format!("{}.*", names::ASIDE));
-    (0..partitions).flat_map(of).chain([books, aside]).collect()
+    let of = |partition| streams_of(partition, replicas);
+    (0..partitions).flat_map(of).chain(shared(replicas)).collect()
+}
+
+/// The log and the results of a partition.
+fn streams_of(partition: u32, replicas: usize) -> [Config; 2] {
+    [
+        stream(names::log(partition), names::log_subjects(partition), replicas),
+        stream(names::results(partition), names::results_subject(partition), replicas),
+    ]
+}
+
+/// The streams of all partitions together.
+fn shared(replicas: usize) -> [Config; 2] {
+    [names::BOOKS, names::ASIDE].map(|name| stream(name.to_owned(), format!("{name}.*"), replicas))
+}
+
+fn stream(name: String, subjects: String, num_replicas: usize) -> Config {
+    Config { name, subjects: vec![subjects], num_replicas, ..Config::default() }
 }
 
 #[cfg(test)]

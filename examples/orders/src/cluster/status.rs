@@ -1,21 +1,26 @@
 //! `/healthz` and `/metrics` of a worker.
 //!
-//! A worker is well if it is connected, sees the changes of the bucket, and serves all partitions that it
-//! has. Otherwise `/healthz` answers 503 and says why: what is waited for, and which partitions have
-//! stopped.
+//! A worker is well if it is connected and sees the changes of the bucket, if each partition that it has is
+//! served, and if each other one has a worker. A partition is served if no message waits for its answer for
+//! longer than [`LATE`], and its owner has made progress since. Otherwise `/healthz` answers 503 and says why.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use async_nats::Client;
 use async_nats::connection::State;
 
 use crate::serve::http;
-use crate::serve::metrics::Metrics;
+use crate::serve::metrics::{Metrics, Partitions};
 use crate::serve::places::{self, Limits};
+use crate::serve::shared::LATE;
 
-/// How a worker is. The worker writes; requests for `/healthz` read.
+use super::broker::Broker;
+use super::pulse::{Pulse, Vitals};
+
+/// How a worker is. The worker and its owners write; requests read.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<Inner>);
 
@@ -23,10 +28,50 @@ pub(crate) struct Health(Mutex<Inner>);
 struct Inner {
     /// It is there once there was a connection.
     client: Option<Client>,
+    /// The worker has begun to take partitions.
+    ready: bool,
     /// What the worker waits for.
     waits: Option<String>,
-    /// Why partitions have stopped.
-    stopped: BTreeMap<u32, String>,
+    /// The partitions that it has.
+    held: BTreeMap<u32, Has>,
+    /// Since when no worker has the others.
+    vacant: BTreeMap<u32, Instant>,
+    /// The last progress of partitions that this worker has given up, or has taken again.
+    given_up: BTreeMap<u32, Instant>,
+    /// Streams that may lose messages.
+    limits: Vec<String>,
+    /// Another worker has this one's name, which is here; and when that was seen.
+    namesake: Option<(String, Instant)>,
+}
+
+#[derive(Debug)]
+struct Has {
+    pulse: Pulse,
+    /// When it was taken; or, if it was given up before and no other worker had it, the last progress then.
+    since: Instant,
+    /// Why it has stopped.
+    stopped: Option<String>,
+}
+
+impl Has {
+    fn last_progress(&self) -> Instant {
+        self.pulse.progressed().unwrap_or(self.since)
+    }
+
+    /// What is wrong with it.
+    fn wrong(&self) -> Option<String> {
+        if let Some(why) = &self.stopped {
+            return Some(format!("has stopped: {why}"));
+        }
+        let (Vitals { unanswered, failure, .. }, idle) =
+            (self.pulse.vitals(), self.last_progress().elapsed());
+        let why = failure.map(|failure| format!(": {failure}")).unwrap_or_default();
+        if let Some((number, since)) = unanswered.filter(|(_, since)| since.elapsed() >= LATE) {
+            let wait = since.elapsed().as_secs();
+            return Some(format!("has not answered message {number}, which waits for {wait} s{why}"));
+        }
+        (idle >= LATE).then(|| format!("makes no progress for {} s{why}", idle.as_secs()))
+    }
 }
 
 impl Health {
@@ -38,28 +83,117 @@ impl Health {
         self.inner().client = Some(client);
     }
 
+    pub(crate) fn ready(&self) {
+        let mut inner = self.inner();
+        (inner.ready, inner.waits) = (true, None);
+    }
+
     pub(crate) fn wait_for(&self, what: Option<String>) {
         self.inner().waits = what;
     }
 
-    pub(crate) fn stop(&self, partition: u32, why: String) {
-        self.inner().stopped.insert(partition, why);
+    /// The worker has a partition now.
+    pub(crate) fn hold(&self, partition: u32, pulse: Pulse) {
+        let mut inner = self.inner();
+        let since = inner.given_up.get(&partition).copied().unwrap_or_else(Instant::now);
+        inner.vacant.remove(&partition);
+        inner.held.insert(partition, Has { pulse, since, stopped: None });
     }
 
-    /// The partition goes on, or is another worker's.
-    pub(crate) fn go_on(&self, partition: u32) {
-        self.inner().stopped.remove(&partition);
+    /// The worker has it no more.
+    pub(crate) fn leave(&self, partition: u32) {
+        let mut inner = self.inner();
+        let before = inner.held.remove(&partition);
+        if let Some(since) = before.map(|before| before.last_progress()) {
+            inner.given_up.insert(partition, since);
+            inner.vacant.insert(partition, since);
+        }
+    }
+
+    pub(crate) fn stop(&self, partition: u32, why: String) {
+        if let Some(held) = self.inner().held.get_mut(&partition) {
+            held.stopped = Some(why);
+        }
+    }
+
+    pub(crate) fn serves(&self, partition: u32) {
+        if let Some(held) = self.inner().held.get_mut(&partition) {
+            held.stopped = None;
+        }
+    }
+
+    /// The other partitions that no worker has, and since when.
+    pub(crate) fn note_vacant(&self, partitions: impl Iterator<Item = (u32, Instant)>) {
+        let Inner { vacant, given_up, held, .. } = &mut *self.inner();
+        *vacant = partitions.into_iter().collect();
+        given_up.retain(|number, _| held.contains_key(number) || vacant.contains_key(number));
+        for (number, since) in vacant {
+            *since = given_up.get(number).map_or(*since, |at| *at.min(since));
+        }
+    }
+
+    /// The partitions that the worker has.
+    fn held(&self) -> Vec<u32> {
+        self.inner().held.keys().copied().collect()
+    }
+
+    fn note_limits(&self, limits: Vec<String>) {
+        let mut inner = self.inner();
+        for line in limits.iter().filter(|line| !inner.limits.contains(line)) {
+            say!("{line}");
+        }
+        inner.limits = limits;
+    }
+
+    pub(crate) fn note_namesake(&self, name: &str) {
+        self.inner().namesake = Some((name.to_owned(), Instant::now()));
     }
 
     /// What is wrong, a line each.
     pub(crate) fn verdict(&self) -> Result<(), String> {
         let inner = self.inner();
         let cut = inner.client.as_ref().is_none_or(|client| client.connection_state() != State::Connected);
-        let waits = inner.waits.clone().or_else(|| cut.then(|| "waiting for NATS: no connection".to_owned()));
-        let stopped =
-            inner.stopped.iter().map(|(number, why)| format!("partition {number} has stopped: {why}"));
-        let wrong = waits.into_iter().chain(stopped).map(|line| line + "\n").collect::<String>();
+        let cut = cut.then_some("waiting for NATS: no connection");
+        let begins = (!inner.ready).then_some("waiting for NATS: the shop is not found yet");
+        let waits = inner.waits.clone().or_else(|| cut.or(begins).map(str::to_owned));
+        let held = inner
+            .held
+            .iter()
+            .filter_map(|(number, held)| Some(format!("partition {number} {}", held.wrong()?)));
+        let vacant = inner.vacant.iter().map(|(number, since)| (number, since.elapsed()));
+        let vacant = vacant
+            .filter(|(_, time)| *time >= LATE)
+            .map(|(number, time)| format!("partition {number} has no worker for {} s", time.as_secs()));
+        let namesake = inner.namesake.as_ref().filter(|(_, at)| at.elapsed() < LATE);
+        let namesake = namesake.map(|(name, _)| format!("another worker is named {name} as well"));
+        let wrong = waits.into_iter().chain(namesake).chain(inner.limits.iter().cloned());
+        let wrong = wrong.chain(held).chain(vacant).map(|line| line + "\n").collect::<String>();
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Sets what metrics say of the worker now; returns what they say of its partitions.
+    fn measure(&self, metrics: &Metrics) -> Partitions {
+        metrics.ready.set(u64::from(self.verdict().is_ok()));
+        let inner = self.inner();
+        let vitals = inner.held.values().map(|held| held.pulse.vitals()).collect::<Vec<_>>();
+        metrics.pending.set(vitals.iter().map(|vitals| vitals.pending).sum());
+        let waits = vitals.iter().filter_map(|vitals| Some(vitals.unanswered?.1.elapsed()));
+        metrics.unanswered_millis.set(waits.max().unwrap_or_default().as_millis() as u64);
+        Partitions {
+            owned: inner.held.len() as u64,
+            stopped: inner.held.values().filter(|held| held.stopped.is_some()).count() as u64,
+            vacant: inner.vacant.len() as u64,
+            idle: inner.held.values().map(|held| held.last_progress().elapsed()).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// Looks at the limits of streams again and again: they may change while the worker works.
+pub(crate) async fn watch_limits(broker: Broker, health: Arc<Health>) {
+    loop {
+        let limits = broker.limits(&health.held()).await;
+        health.note_limits(limits);
+        shardwheel::sleep(LATE).await;
     }
 }
 
@@ -76,7 +210,10 @@ pub(crate) fn listen(
     let token = Arc::<Option<String>>::new(token);
     let handle = move |_, request| {
         let (metrics, token, health) = (Arc::clone(&metrics), Arc::clone(&token), Arc::clone(&health));
-        async move { http::of_worker(&request, token.as_deref(), &metrics, health.verdict()) }
+        async move {
+            let more = health.measure(&metrics).text();
+            http::of_worker(&request, token.as_deref(), &metrics, health.verdict(), &more)
+        }
     };
     tokio::spawn(places::serve(listener, limits, handle));
     Ok(address)

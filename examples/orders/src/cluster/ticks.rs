@@ -61,6 +61,11 @@ impl Ticks {
         self.away
     }
 
+    /// How old a message is that has a time, at least.
+    pub(crate) fn age(&self, time: u64) -> Duration {
+        Duration::from_nanos(self.bound_at(Instant::now()).unwrap_or_default().saturating_sub(time))
+    }
+
     fn bound_at(&self, now: Instant) -> Option<u64> {
         let (at, time) = self.bound?;
         Some(time + now.saturating_duration_since(at).as_nanos() as u64)

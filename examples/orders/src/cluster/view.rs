@@ -52,7 +52,7 @@ impl View {
             at = if revision < before && seen.holder == holder { seen.at } else { now };
         }
         if before > revision {
-            eprintln!("{key}: revision {before} was seen, but the leader has {revision}");
+            say!("{key}: revision {before} was seen, but the leader has {revision}");
         }
         if before != revision {
             self.entries.insert(key, Seen { revision, holder, at });
@@ -77,6 +77,12 @@ impl View {
         let held = u32::from(seen.is_some_and(|seen| !seen.holder.is_empty()));
         let free = now.saturating_duration_since(since) >= self.lease * (held + leases);
         free.then(|| seen.map_or(0, |seen| seen.revision))
+    }
+
+    /// Since when no worker has a lease, or when it lapses.
+    pub(crate) fn vacant_since(&self, partition: u32) -> Instant {
+        let Some(seen) = self.entries.get(&names::lease(partition)) else { return self.began };
+        if seen.holder.is_empty() { seen.at } else { seen.at + self.lease }
     }
 
     fn has_lapsed(&self, seen: &Seen, now: Instant) -> bool {

@@ -26,7 +26,7 @@ pub(crate) async fn follow(bucket: Store, lease: Duration, changes: mpsc::Unboun
             }
             Err(error) => {
                 if !std::mem::replace(&mut failed, true) {
-                    eprintln!("the bucket is not seen: {error}; trying again");
+                    say!("the bucket is not seen: {error}; trying again");
                 }
             }
         }

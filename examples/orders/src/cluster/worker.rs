@@ -32,6 +32,7 @@ use tokio::task::{JoinError, JoinSet};
 use super::failure::{Failure, SAY};
 use super::held::Held;
 use super::names;
+use super::namesakes::Namesakes;
 use super::owner::{self, Office};
 use super::pulse;
 use super::view::View;
@@ -63,6 +64,7 @@ pub(crate) struct Worker {
     owners: JoinSet<(Task, Result<(), Failure>)>,
     /// Since when the worker is blind, and when it said so.
     blind: Option<(Instant, Instant)>,
+    namesakes: Namesakes,
 }
 
 /// What a worker waits for.
@@ -82,8 +84,8 @@ impl Worker {
         let (claimed, shunned) = (HashMap::new(), HashMap::new());
         let (sender, changes) = mpsc::unbounded_channel();
         tokio::spawn(follow(office.broker.bucket.clone(), lease, sender));
-        let blind = None;
-        Self { office, name, session, lease, view, changes, held, claimed, shunned, owners, blind }
+        let (blind, namesakes) = (None, Namesakes::default());
+        Self { office, name, session, lease, view, changes, held, claimed, shunned, owners, blind, namesakes }
     }
 
     /// Works until a signal ends it.
@@ -94,8 +96,14 @@ impl Worker {
     ) -> Result<(), Failure> {
         let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
         let mut renewal = Instant::now();
+        self.namesakes = Namesakes::before(&self.office.broker, &self.name).await;
         loop {
             match self.event(renewal, &mut caught_up, &mut ends).await {
+                Event::Changed(entry) if self.namesakes.show(&entry, &self.session, &self.office.health) => {
+                    let failure = self.namesakes.refusal();
+                    self.leave().await?;
+                    return Err(failure);
+                }
                 Event::Changed(entry) => self.changed(entry, out).await?,
                 Event::Unwatched => return Err(Failure::permanent("the watch of the bucket has ended")),
                 Event::CaughtUp(number) => self.serves(number, out)?,
@@ -107,6 +115,7 @@ impl Worker {
                 renewal = Instant::now() + self.lease / 3;
                 self.give_up_stalled();
                 self.renew(out).await?;
+                self.note_vacant();
             }
             self.balance(out).await?;
             self.say_blind();
@@ -117,8 +126,16 @@ impl Worker {
         if let Some(held) = self.held.get_mut(&number) {
             held.serves();
         }
-        self.office.health.go_on(number);
+        self.office.health.serves(number);
         say(out, &format!("partition {number} owned"))
+    }
+
+    /// Notes the partitions that no worker owns.
+    fn note_vacant(&self) {
+        let now = Instant::now();
+        let others = (0..self.office.broker.settings.partitions).filter(|n| !self.held.contains_key(n));
+        let vacant = others.map(|number| (number, self.view.vacant_since(number)));
+        self.office.health.note_vacant(vacant.filter(|(_, since)| *since <= now));
     }
 
     /// Says every few seconds that no change of the bucket is seen.
@@ -133,7 +150,7 @@ impl Worker {
         let text = format!("waiting for NATS: no change of the bucket {} is seen", names::BUCKET);
         if now.saturating_duration_since(said) >= SAY {
             self.blind = Some((since, now));
-            eprintln!("{}: {text} for {silence} s", self.name);
+            say!("{}: {text} for {silence} s", self.name);
         }
         self.office.health.wait_for(Some(text));
     }
@@ -204,9 +221,8 @@ impl Worker {
         }
         for (&number, held) in self.held.iter_mut().filter(|(_, held)| !held.leaving && !held.stopped) {
             if now.saturating_duration_since(held.pulse.last()) >= patience {
-                eprintln!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
+                say!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
                 held.leave();
-                self.office.health.go_on(number);
                 self.shunned.insert(number, now + patience);
             }
         }
@@ -290,7 +306,9 @@ impl Worker {
         let share = self.view.share(&self.name, self.office.broker.settings.partitions, now);
         let orphan = self.held.len() >= share;
         let exempt_until = if orphan { now + pulse::patience(self.lease) } else { now };
-        self.held.insert(number, Held::new(revision, exempt_until));
+        let held = Held::new(revision, exempt_until);
+        self.office.health.hold(number, held.pulse.clone());
+        self.held.insert(number, held);
         self.start(number, Duration::ZERO);
     }
 
@@ -326,7 +344,7 @@ impl Worker {
             Some(held) if held.leaving => {
                 let revision = held.revision;
                 self.held.remove(&number);
-                self.office.health.go_on(number);
+                self.office.health.leave(number);
                 self.release(number, revision).await;
             }
             Some(held) => {
@@ -363,7 +381,7 @@ impl Worker {
 
     fn lose(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
         self.held.remove(&number);
-        self.office.health.go_on(number);
+        self.office.health.leave(number);
         say(out, &format!("partition {number} lost"))
     }
 

@@ -251,7 +251,11 @@ impl Books {
             Ok(payment) => payment,
             Err(fault) => return Ok(Answer::Invalid(fault)),
         };
-        let answer = self.pay(store, &payment, now)?;
+        let answer = match self.pay(store, &payment, now) {
+            // Opening the store again does not mend it.
+            Err(StoreError::Damaged { what }) => return Ok(Answer::Invalid(Fault::unpaid(&payment, what))),
+            answer => answer?,
+        };
         let NewPayment { payment_id, order_id, .. } = payment;
         Ok(Answer::Payment { payment_id, order_id, answer })
     }
@@ -274,7 +278,7 @@ impl Books {
         }
         let Some(pending) = self.open.get_mut(order_id) else {
             let known = match self.known(store, *order_id) {
-                // Its record is there.
+                // It has ended, whatever its record was.
                 Err(StoreError::Damaged { .. }) => true,
                 known => known?.is_some(),
             };
@@ -301,12 +305,12 @@ impl Books {
         }
         match store.open(order_id) {
             // It is fresh from now on, for it is either paid in part or ends.
-            Ok(Some(order)) if order.check_at >= now => self.hold(&order),
-            // Opening the store again does not mend a damaged record.
-            Ok(_) | Err(StoreError::Damaged { .. }) => {}
-            Err(error) => return Err(error),
+            Ok(Some(order)) if order.check_at >= now => {
+                self.hold(&order);
+                Ok(())
+            }
+            found => found.map(drop),
         }
-        Ok(())
     }
 
     /// The content of a payment that was counted.

@@ -52,7 +52,7 @@ pub(crate) fn run(
 }
 
 fn commit(store: &Disk, changes: &Changes, shared: &Shared) -> Result<(), StoreError> {
-    let begin = Instant::now();
+    let (begin, _waiting) = (Instant::now(), shared.wait());
     store.commit(changes)?;
     shared.metrics.committed(begin.elapsed());
     Ok(())

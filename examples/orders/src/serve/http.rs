@@ -1,18 +1,20 @@
 //! The routes. A handler reads the body, asks the writer, and formats the answer; it decides nothing.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, oneshot};
 use tokio::task;
 
-use crate::store::{History, StoreError};
+use crate::store::{Copied, Disk, History, StoreError};
 
+use super::access::authorise;
 use super::books;
 use super::lines::{self, Answer, Line};
 use super::metrics::Metrics;
@@ -27,6 +29,8 @@ const MAX_LINES: usize = 10_000;
 /// Outcomes in one answer, at most and by default.
 const MAX_OUTCOMES: usize = 10_000;
 const DEFAULT_OUTCOMES: usize = 1_000;
+/// How long a reader waits for a store that is opened again, and between two looks.
+const REOPENING: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(5));
 /// When a client that was refused should try again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -41,8 +45,23 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) messages: Sender<Message>,
     pub(crate) token: Option<String>,
-    /// How long a client may take to send a body.
-    pub(crate) body_timeout: Duration,
+    /// How long a client may take to send a body, and how long it waits for the disk.
+    pub(crate) timeout: Duration,
+    pub(crate) copies: Copies,
+}
+
+/// Copies of the store, one at a time.
+pub(crate) struct Copies {
+    file: PathBuf,
+    one: Arc<Mutex<()>>,
+}
+
+impl Copies {
+    pub(crate) fn new(directory: &Path) -> Self {
+        let mut file = Disk::file(directory).into_os_string();
+        file.push(".copy");
+        Self { file: file.into(), one: Arc::default() }
+    }
 }
 
 type Lines = Result<Vec<Answer>, books::Full>;
@@ -53,12 +72,14 @@ pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Re
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
+/// Answers one request to a worker of a cluster. `health` has what is wrong with it, and `more` its own lines
+/// of metrics.
 pub(crate) fn of_worker(
     request: &Request<Incoming>,
     token: Option<&str>,
     metrics: &Metrics,
     health: Result<(), String>,
+    more: &str,
 ) -> Answered {
     let health = match health {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -68,7 +89,7 @@ pub(crate) fn of_worker(
         authorise(token, request)?;
         match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
             ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text() + more)),
             ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
             _ => Err(Refusal::NotFound),
         }
@@ -77,19 +98,25 @@ pub(crate) fn of_worker(
 }
 
 /// Why a request is not answered as it asks.
-enum Refusal {
+pub(super) enum Refusal {
     Token,
+    /// The request comes from a page of this origin.
+    Origin(String),
     NotFound,
     Method(&'static str),
     Bad(&'static str),
     TooLarge,
     TooSlow,
+    /// A copy is being made.
+    Busy,
     /// Nothing of the request was done.
     Full,
     /// Nothing of the request was done, for the disk is full.
     NoRoom,
-    /// The store failed; it is not known whether something was done.
+    /// The store failed, or does not answer; it is not known whether something was done.
     Unknown,
+    /// Something waits for so long.
+    Late(Duration),
     Store(StoreError),
 }
 
@@ -97,6 +124,10 @@ impl Refusal {
     fn response(self, metrics: &Metrics) -> Answered {
         let (status, text) = match &self {
             Self::Token => (StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong".to_owned()),
+            Self::Origin(origin) => (
+                StatusCode::FORBIDDEN,
+                format!("without a token no page but the server's own may ask, and this one is of {origin}"),
+            ),
             Self::NotFound => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
             Self::Method(allowed) => (StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}")),
             Self::Bad(reason) => (StatusCode::BAD_REQUEST, (*reason).to_owned()),
@@ -105,6 +136,7 @@ impl Refusal {
                 format!("a body has at most {MAX_BODY} bytes and {MAX_LINES} lines"),
             ),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
+            Self::Busy => (StatusCode::CONFLICT, "a copy is being made".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
             Self::NoRoom => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -113,6 +145,10 @@ impl Refusal {
             Self::Unknown => {
                 (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
             }
+            Self::Late(wait) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("the disk does not answer: a request or a commit waits for {} s", wait.as_secs()),
+            ),
             Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
         let mut response = answer(status, TEXT, format!("{text}\n"));
@@ -155,7 +191,7 @@ async fn route(
         authorise(context.token.as_deref(), &request)?;
     }
     let allowed = match (head, rest) {
-        ("orders" | "payments", None) => POST,
+        ("orders" | "payments" | "copy", None) => POST,
         ("orders" | "stock", Some(_)) | ("outcomes" | "healthz" | "metrics" | "", None) => GET,
         _ => return Err(Refusal::NotFound),
     };
@@ -172,29 +208,14 @@ async fn route(
         ("payments", None) => {
             post(context, place, request, |lines, reply| Message::Payments { lines, reply }).await
         }
+        ("copy", _) => copy(context).await,
         ("orders", Some(id)) => order(context, id).await,
         ("stock", Some(item)) => stock(context, item).await,
         ("outcomes", _) => outcomes(context, request.uri().query().unwrap_or_default()).await,
         ("healthz", _) => health(&context.shared),
-        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
+        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics_text())),
         _ => Ok(page()),
     }
-}
-
-/// With a token, every request must bear it.
-fn authorise(token: Option<&str>, request: &Request<Incoming>) -> Result<(), Refusal> {
-    let Some(token) = token else { return Ok(()) };
-    let sent = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
-    let sent = bearer(sent).unwrap_or_default();
-    // The time does not depend on where the first difference is.
-    let differ = sent.iter().zip(token.as_bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
-    if differ == 0 && sent.len() == token.len() { Ok(()) } else { Err(Refusal::Token) }
-}
-
-/// What follows the name of the scheme, which may have letters of any case.
-fn bearer(sent: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = sent.split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
 /// Sends the lines of a body to the writer, and waits until they are on disk.
@@ -211,9 +232,8 @@ async fn post<T: Line>(
     if context.shared.is_full() {
         return Err(Refusal::NoRoom);
     }
-    let (reply, answers) = oneshot::channel();
-    ask(context, message(lines::parse(&body), reply))?;
-    let answers = answers.await.map_err(|_| Refusal::Unknown)?.map_err(|books::Full| Refusal::Full)?;
+    let answers = ask(context, |reply| message(lines::parse(&body), reply)).await?;
+    let answers = answers.map_err(|books::Full| Refusal::Full)?;
     let mut text = String::with_capacity(64 * answers.len());
     answers.iter().for_each(|answer| answer.write(&mut text));
     Ok(answer(StatusCode::OK, LINES, text))
@@ -225,7 +245,7 @@ async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Re
         return Err(Refusal::TooLarge);
     }
     let body = Limited::new(request.into_body(), MAX_BODY).collect();
-    match shardwheel::timeout(context.body_timeout, body).await {
+    match shardwheel::timeout(context.timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
         Ok(Err(_)) => Err(Refusal::Bad("the body was cut off")),
@@ -233,21 +253,58 @@ async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Re
     }
 }
 
-/// Passes a message to the writer, unless it is busy or the store is not open.
-fn ask(context: &Context, message: Message) -> Result<(), Refusal> {
+/// Passes a message to the writer, unless it is busy or the store is not open, and waits for the answer.
+async fn ask<T>(
+    context: &Context,
+    message: impl FnOnce(oneshot::Sender<T>) -> Message,
+) -> Result<T, Refusal> {
     if context.shared.store().is_none() {
         return Err(Refusal::Full);
     }
-    context.messages.try_send(message).map_err(|_| Refusal::Full)
+    let (reply, answer) = oneshot::channel();
+    context.messages.try_send(message(reply)).map_err(|_| Refusal::Full)?;
+    in_time(context, answer).await
+}
+
+/// Waits for what depends on the disk, but not longer than a client may wait. It is not known then whether
+/// something was done.
+async fn in_time<T, E>(context: &Context, answer: impl Future<Output = Result<T, E>>) -> Result<T, Refusal> {
+    let _waiting = context.shared.wait();
+    match shardwheel::timeout(context.timeout, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) | Err(_) => Err(Refusal::Unknown),
+    }
+}
+
+/// Asks the writer for what changes nothing. A store that is opened again is waited for.
+async fn look_up<T>(
+    context: &Context,
+    message: impl Fn(oneshot::Sender<T>) -> Message,
+) -> Result<T, Refusal> {
+    let begin = Instant::now();
+    loop {
+        match ask(context, &message).await {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => wait_for_store(context, begin).await.ok_or(refusal)?,
+        }
+    }
+}
+
+/// Waits a little for a store that is opened again; `None` if it is not, or takes too long.
+async fn wait_for_store(context: &Context, since: Instant) -> Option<()> {
+    let (longest, pause) = REOPENING;
+    if !context.shared.was_open() || since.elapsed() >= longest {
+        return None;
+    }
+    shardwheel::sleep(pause).await;
+    Some(())
 }
 
 /// The writer is asked first: what it has decided is in the store when it answers. Then an order goes from
 /// the pending ones to those that have ended, and not back.
 async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
     let order_id = id.parse().map_err(|_| Refusal::NotFound)?;
-    let (reply, pending) = oneshot::channel();
-    ask(context, Message::Order { order_id, reply })?;
-    let mut pending = pending.await.map_err(|_| Refusal::Unknown)?;
+    let mut pending = look_up(context, |reply| Message::Order { order_id, reply }).await?;
     if pending.is_none() {
         pending = read(context, move |store| store.open(order_id)).await?;
     }
@@ -261,9 +318,7 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
     let item = decoded(item).filter(|item| lines::is_name(item));
     let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
-    let (reply, stock) = oneshot::channel();
-    ask(context, Message::Stock { item: item.clone(), reply })?;
-    let stock = stock.await.map_err(|_| Refusal::Unknown)?;
+    let stock = look_up(context, |reply| Message::Stock { item: item.clone(), reply }).await?;
     Ok(answer(StatusCode::OK, JSON, lines::stock(&item, stock)))
 }
 
@@ -292,7 +347,12 @@ async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refus
     }
     let outcomes = read(context, move |store| store.outcomes(after, limit)).await?;
     let mut text = String::with_capacity(96 * outcomes.len());
-    outcomes.iter().for_each(|outcome| lines::write_outcome(&mut text, outcome));
+    for outcome in &outcomes {
+        match outcome {
+            Ok(outcome) => lines::write_outcome(&mut text, outcome),
+            Err(seq) => lines::write_damaged(&mut text, *seq),
+        }
+    }
     Ok(answer(StatusCode::OK, LINES, text))
 }
 
@@ -301,9 +361,32 @@ async fn read<R: Send + 'static>(
     context: &Arc<Context>,
     look: impl FnOnce(&dyn History) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
-    let store = context.shared.store().ok_or(Refusal::Full)?;
-    let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;
-    looked.map_err(Refusal::Store)
+    let begin = Instant::now();
+    let store = loop {
+        match context.shared.store() {
+            Some(store) => break store,
+            None => wait_for_store(context, begin).await.ok_or(Refusal::Full)?,
+        }
+    };
+    let looked = in_time(context, task::spawn_blocking(move || look(&*store))).await?;
+    looked.map_err(|error| context.shared.failed(error)).map_err(Refusal::Store)
+}
+
+/// Copies the store beside itself, as it is now, while the writer goes on.
+async fn copy(context: &Arc<Context>) -> Result<Answered, Refusal> {
+    let Copies { file, one } = &context.copies;
+    let turn = Arc::clone(one).try_lock_owned().map_err(|_| Refusal::Busy)?;
+    let snapshot = read(context, |store| store.snapshot()).await?;
+    let to = file.clone();
+    let copy = move || {
+        // Until it is made, also if its client goes away.
+        let _turn = turn;
+        snapshot.copy_to(&to)
+    };
+    let copied = task::spawn_blocking(copy).await.map_err(|_| Refusal::Unknown)?;
+    let Copied { records, damaged, bytes } = copied.map_err(Refusal::Store)?;
+    let json = serde_json::json!({ "file": file, "records": records, "damaged": damaged, "bytes": bytes });
+    Ok(answer(StatusCode::OK, JSON, format!("{json}\n")))
 }
 
 fn health(shared: &Shared) -> Result<Answered, Refusal> {
@@ -311,7 +394,10 @@ fn health(shared: &Shared) -> Result<Answered, Refusal> {
         return Err(Refusal::NoRoom);
     }
     shared.store().ok_or(Refusal::Full)?;
-    Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
+    match shared.late() {
+        None => Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned())),
+        Some(wait) => Err(Refusal::Late(wait)),
+    }
 }
 
 /// The status page asks for nothing but `/metrics`.

@@ -132,8 +132,19 @@ impl Fault {
     /// An order was known, and its record cannot be read.
     pub(crate) fn damaged(order_id: u64, what: &str) -> Self {
         let names = names(&[("order_id".to_owned(), order_id.into())]);
-        Self { names, reason: format!("the server's record of this {what} is damaged") }
+        Self { names, reason: damage(what) }
     }
+
+    /// Whether this payment counts cannot be known, for a record cannot be read.
+    pub(crate) fn unpaid(payment: &NewPayment, what: &str) -> Self {
+        let NewPayment { payment_id, order_id, .. } = payment;
+        let ids = [("payment_id", payment_id.as_str().into()), ("order_id", (*order_id).into())];
+        Self { names: names(&ids.map(|(name, id)| (name.to_owned(), id))), reason: damage(what) }
+    }
+}
+
+fn damage(what: &str) -> String {
+    format!("the server's record of this {what} is damaged")
 }
 
 /// The lines of a body; blank ones are skipped.
@@ -316,6 +327,11 @@ fn write_order(out: &mut String, order_id: u64, answer: OrderAnswer) -> std::fmt
 /// A string in JSON.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
+}
+
+/// The line in the place of an outcome whose record is damaged.
+pub(crate) fn write_damaged(out: &mut String, seq: u64) {
+    let _ = writeln!(out, "{{\"seq\":{seq},\"error\":{}}}", quoted(&damage("outcome")));
 }
 
 /// The line of an outcome.

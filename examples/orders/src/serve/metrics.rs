@@ -35,11 +35,44 @@ impl Count {
     }
 }
 
+/// What a worker of a cluster has, and what it sees.
+#[derive(Debug)]
+pub(crate) struct Partitions {
+    pub(crate) owned: u64,
+    pub(crate) stopped: u64,
+    /// No worker owns them.
+    pub(crate) vacant: u64,
+    /// How long no owner, of the one that has waited longest, has made progress.
+    pub(crate) idle: Duration,
+}
+
+impl Partitions {
+    /// Lines for Prometheus.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let owned = "Partitions that this worker owns, those that have stopped among them.";
+        gauge(out, "orders_partitions_owned", owned, self.owned)?;
+        let stopped = "Partitions that have stopped until a person has mended something.";
+        gauge(out, "orders_partitions_stopped", stopped, self.stopped)?;
+        let vacant = "Partitions of the cluster that no worker owns.";
+        gauge(out, "orders_partitions_vacant", vacant, self.vacant)?;
+        let idle = "Time since the last progress of an owner, of the owner for which it is longest.";
+        age(out, "orders_progress_age_seconds", idle, self.idle.as_millis() as u64)
+    }
+}
+
 /// All counts of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) ready: Count,
     pub(crate) pending: Count,
+    pub(crate) unanswered_millis: Count,
     pub(crate) recoveries: Count,
     pub(crate) recovery_micros: Count,
     pub(crate) commits: Count,
@@ -126,13 +159,10 @@ impl Metrics {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        gauge(
-            out,
-            "orders_ready",
-            "1 once the store is recovered, and while it has room.",
-            self.ready.get(),
-        )?;
+        gauge(out, "orders_ready", "1 while /healthz says that all is well.", self.ready.get())?;
         gauge(out, "orders_pending", "Orders that wait for their check.", self.pending.get())?;
+        let help = "How long the oldest message, request or commit waits; 0 if none does.";
+        age(out, "orders_unanswered_seconds", help, self.unanswered_millis.get())?;
         seconds(
             out,
             "gauge",
@@ -206,6 +236,11 @@ fn head(out: &mut String, name: &str, help: &str, kind: &str) -> fmt::Result {
 fn gauge(out: &mut String, name: &str, help: &str, value: u64) -> fmt::Result {
     head(out, name, help, "gauge")?;
     writeln!(out, "{name} {value}")
+}
+
+fn age(out: &mut String, name: &str, help: &str, millis: u64) -> fmt::Result {
+    head(out, name, help, "gauge")?;
+    writeln!(out, "{name} {}", millis as f64 / 1e3)
 }
 
 fn counter(out: &mut String, name: &str, help: &str, values: &[(&str, &Count)]) -> fmt::Result {

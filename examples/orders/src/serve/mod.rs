@@ -49,8 +49,9 @@
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
 //! | `places.rs` | connections: their number, their time limits |
-//! | `http.rs`, `status.html` | the routes; the status page |
+//! | `http.rs`, `access.rs`, `status.html` | the routes; who may ask; the status page |
 
+mod access;
 mod args;
 pub(crate) mod books;
 mod clock;
@@ -59,15 +60,17 @@ pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 pub(crate) mod places;
-mod shared;
+pub(crate) mod shared;
 mod writer;
 
 use std::error::Error;
+use std::future;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use tokio::runtime::Runtime;
@@ -75,10 +78,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::store::StoreError;
-use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
+use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster, log};
 
 use books::Shop;
-use http::Context;
+use http::{Context, Copies};
 use shared::Shared;
 use writer::Message;
 
@@ -107,7 +110,7 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
         Ok(()) => EXIT_OK,
         Err(failure) => {
             // If standard error is closed too, nothing can be reported.
-            let _ = writeln!(streams.err, "error: {failure}");
+            let _ = writeln!(streams.err, "{} error: {failure}", log::now());
             EXIT_USAGE
         }
     }
@@ -127,20 +130,35 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let listener = runtime
         .block_on(async { places::bind(listen, args.limits) })
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
-    writeln!(out, "listening on {}", listener.local_addr()?)?;
-    out.flush()?;
+    let address = listener.local_addr()?;
     let shared = Arc::new(Shared::default());
-    let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
-    let context = Context { shared, messages: messages.clone(), token, body_timeout: args.limits.timeout };
+    let Writer { messages, opened, ended } = start_writer(args, data, Arc::clone(&shared))?;
+    let context = Context {
+        shared,
+        messages: messages.clone(),
+        token,
+        timeout: args.limits.timeout,
+        copies: Copies::new(data),
+    };
     let context = Arc::new(context);
     let handle = move |place, request| http::handle(Arc::clone(&context), place, request);
     runtime.spawn(places::serve(listener, args.limits, handle));
-    until_end(&runtime, messages, ended).map_err(|error| format!("{}: {error}", data.display()).into())
+    let announce = async {
+        if opened.await.is_ok() {
+            writeln!(out, "listening on {address}").and_then(|()| out.flush())?;
+        }
+        future::pending().await
+    };
+    let ended = until_end(&runtime, announce, messages, ended);
+    // A copy that is being made ends with an error: its store is closed.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended.map_err(|error| format!("{}: {error}", data.display()).into())
 }
 
 /// Waits for a signal, and then for the writer's last commit; or for the writer's failure.
 fn until_end(
     runtime: &Runtime,
+    announce: impl Future<Output = io::Result<()>>,
     messages: Sender<Message>,
     mut ended: oneshot::Receiver<Result<(), StoreError>>,
 ) -> Result<(), StoreError> {
@@ -151,6 +169,7 @@ fn until_end(
             _ = terminate.recv() => Ok(None),
             _ = interrupt.recv() => Ok(None),
             ended = &mut ended => Ok(Some(ended)),
+            failed = announce => failed.map(|()| None),
         }
     });
     let ended = signalled.map_err(StoreError::Io)?.unwrap_or_else(|| {
@@ -161,7 +180,12 @@ fn until_end(
     ended.unwrap_or_else(|_| Err(StoreError::Engine("the writer panicked".into())))
 }
 
-type Writer = (Sender<Message>, oneshot::Receiver<Result<(), StoreError>>);
+struct Writer {
+    messages: Sender<Message>,
+    /// The store is open, or waits for room.
+    opened: oneshot::Receiver<()>,
+    ended: oneshot::Receiver<Result<(), StoreError>>,
+}
 
 fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
     let shop = Shop {
@@ -172,12 +196,12 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
     };
     // A connection has one request at a time, so the queue has room for all.
     let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections + places::KEPT);
-    let (end, ended) = oneshot::channel();
+    let ((open, opened), (end, ended)) = (oneshot::channel(), oneshot::channel());
     let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        let result = writer::run(&directory, shop, &inbox, &shared);
+        let result = writer::run(&directory, shop, &inbox, &shared, open);
         // No receiver is left once the program ends by itself.
         let _ = end.send(result);
     })?;
-    Ok((messages, ended))
+    Ok(Writer { messages, opened, ended })
 }

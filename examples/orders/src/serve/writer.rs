@@ -77,16 +77,24 @@ impl Message {
     }
 }
 
-/// Recovers the store, and decides until it is told to stop. Returns an error that opening the store
-/// again does not mend.
+/// Recovers the store, and decides until it is told to stop. `opened` gets a word when the store is open, or
+/// waits for room. Returns an error that opening the store again does not mend.
 pub(crate) fn run(
     directory: &Path,
     shop: Shop,
     messages: &Receiver<Message>,
     shared: &Shared,
+    opened: oneshot::Sender<()>,
 ) -> Result<(), StoreError> {
+    let mut opened = Some(opened);
     loop {
-        let failure = match Writer::recover(directory, shop, shared) {
+        let recovered = Writer::recover(directory, shop, shared);
+        if let Some(opened) = opened.take_if(|_| matches!(recovered, Ok(_) | Err(StoreError::Full(_)))) {
+            // No receiver is left once the program ends.
+            let _ = opened.send(());
+        }
+        let was_open = recovered.is_ok();
+        let failure = match recovered {
             Ok(mut writer) => match writer.serve(directory, messages, shared) {
                 Ok(()) => return Ok(()),
                 Err(failure) => writer.give_up(failure, shared),
@@ -94,9 +102,16 @@ pub(crate) fn run(
             Err(failure @ StoreError::Full(_)) => failure,
             Err(failure) => return Err(failure),
         };
-        shared.set_full(matches!(failure, StoreError::Full(_)));
-        eprintln!("error: {failure}; the store is opened again");
-        thread::sleep(RETRY);
+        if matches!(failure, StoreError::Broken { .. }) {
+            return Err(failure);
+        }
+        let full = matches!(failure, StoreError::Full(_));
+        shared.set_full(full);
+        say!("error: {failure}; the store is opened again");
+        // Readers wait for a store whose disk is full, and it can be opened all the same.
+        if !(full && was_open) {
+            thread::sleep(RETRY);
+        }
         // What came in meanwhile is refused. `Stop` among it ends the program by the closed channel.
         loop {
             match messages.try_recv() {

@@ -11,26 +11,39 @@
 //! | `outcomes` | number | order, state, time |
 //! | `payments` | payment | order, amount |
 //! | `sold` | item | units |
-//! | `meta` | `now` | time of the last commit |
+//! | `meta` | `now`, `format` | time of the last commit; [`FORMAT`] |
+//!
+//! Each value is followed by a checksum (`disk/seal.rs`). The engine's panics are errors here
+//! (`disk/guard.rs`). `disk/copy.rs` copies a store, also one that is written; `disk/check.rs` reads all of it.
 
+mod check;
+mod copy;
+mod errors;
 mod file;
+mod guard;
+mod overlay;
+mod seal;
 
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
-    Builder, CommitError, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, StorageBackend, StorageError, TableDefinition, TableError, TransactionError,
-    WriteTransaction,
+    AccessGuard, Builder, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageBackend, StorageError, TableDefinition, TableError, WriteTransaction,
 };
 
 use super::{
     Changes, DIGEST, Ended, History, Known, Open, Outcome, Part, Recovery, Resume, Store, StoreError, digest,
     open_key,
 };
+
+use guard::guard;
+use seal::{seal, unseal};
+
+pub use check::{Report, check};
+pub use copy::{Copied, Snapshot, copy};
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;
@@ -43,17 +56,37 @@ const OUTCOMES: Table = Table::new("outcomes");
 const PAYMENTS: Table = Table::new("payments");
 const SOLD: Table = Table::new("sold");
 const META: Table = Table::new("meta");
-/// The key of the only entry of `META`.
+const TABLES: [Table; 8] = [OPEN, CHECKS, RESERVED, ENDED, OUTCOMES, PAYMENTS, SOLD, META];
+/// Keys of `META`.
 const NOW: &[u8] = b"now";
+const FORMAT: &[u8] = b"format";
+/// The value of `FORMAT`: entries have checksums. A store without it has none, and is not read.
+const SEALED: u64 = 2;
 
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
 
 /// An embedded store in a directory.
 pub struct Disk {
+    /// `None` while it is dropped.
+    opened: Option<Opened>,
+}
+
+struct Opened {
     // Dropped before the database: a view holds a part of it.
     views: RwLock<Views>,
     database: Database,
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The engine may find the damage only now. What is committed is on the disk.
+        let opened = self.opened.take();
+        let _ = guard(|| {
+            drop(opened);
+            Ok(())
+        });
+    }
 }
 
 /// The tables as the last commit left them. A reader of them sees nothing that is not durable.
@@ -66,15 +99,23 @@ struct Views {
 }
 
 impl Disk {
-    /// Opens the store in a directory, or makes it.
+    /// Opens the store in a directory, or makes it if there is none.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made, read or written, or another process has it open.
+    /// The directory cannot be made, read or written; another process has it open; or its file is no store,
+    /// one of another version, or damaged. Then the file stays as it is.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let make = |new: &Path| Self::with(Builder::new().create(new)?).map(drop);
-        let path = file::find_or_make(directory.as_ref(), make)?;
-        Self::with(Builder::new().set_cache_size(CACHE).open(path).map_err(file::no_store)?)
+        guard(|| {
+            let path = file::find_or_make(directory.as_ref(), |new| make(&Builder::new().create(new)?))?;
+            Self::of(Builder::new().set_cache_size(CACHE).open(path).map_err(file::no_store)?)
+        })
+    }
+
+    /// The store's file in a directory.
+    #[must_use]
+    pub fn file(directory: &Path) -> PathBuf {
+        directory.join(file::FILE)
     }
 
     /// Finds out whether the store in a directory can grow: writes a file of twice the store's length, which
@@ -87,30 +128,55 @@ impl Disk {
         file::try_room(directory.as_ref())
     }
 
-    /// Opens a store on storage of the caller's own: for tests that break it.
+    /// Opens a store on storage of the caller's own, or makes it if there is nothing: for tests that break it.
     ///
     /// # Errors
     ///
     /// The storage cannot be read or written, or holds something else.
     pub fn on(storage: impl StorageBackend) -> Result<Self, StoreError> {
-        Self::with(Builder::new().set_cache_size(CACHE).create_with_backend(storage)?)
+        guard(|| {
+            let database = Builder::new().set_cache_size(CACHE).create_with_backend(storage)?;
+            if database.begin_read()?.list_tables()?.next().is_none() {
+                make(&database)?;
+            }
+            Self::of(database)
+        })
     }
 
-    fn with(database: Database) -> Result<Self, StoreError> {
-        let missing = database.begin_read()?.open_table(CHECKS).is_err();
-        if missing {
-            let transaction = begin(&database)?;
-            for table in [OPEN, CHECKS, RESERVED, ENDED, OUTCOMES, PAYMENTS, SOLD, META] {
-                transaction.open_table(table)?;
-            }
-            index(&transaction)?;
-            transaction.commit()?;
-        }
-        Ok(Self { views: RwLock::new(Views::of(&database)?), database })
+    fn of(database: Database) -> Result<Self, StoreError> {
+        is_sealed(&database.begin_read()?)?;
+        Ok(Self { opened: Some(Opened { views: RwLock::new(Views::of(&database)?), database }) })
+    }
+
+    fn opened(&self) -> &Opened {
+        self.opened.as_ref().expect("a store is open until it is dropped")
     }
 
     fn view<R>(&self, look: impl FnOnce(&Views) -> Result<R, StoreError>) -> Result<R, StoreError> {
-        look(&self.views.read().unwrap_or_else(PoisonError::into_inner))
+        guard(|| look(&self.opened().views.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Makes the tables of a new store.
+fn make(database: &Database) -> Result<(), StoreError> {
+    let transaction = begin(database)?;
+    for table in TABLES {
+        transaction.open_table(table)?;
+    }
+    transaction.open_table(META)?.insert(FORMAT, &seal(FORMAT, &SEALED.to_be_bytes())[..])?;
+    Ok(transaction.commit()?)
+}
+
+/// Refuses what another version has written, or another program.
+fn is_sealed(transaction: &ReadTransaction) -> Result<(), StoreError> {
+    let meta = match transaction.open_table(META) {
+        Err(TableError::TableDoesNotExist(_)) => return Err(file::other_version()),
+        meta => meta?,
+    };
+    match meta.get(FORMAT)?.map(|format| number(FORMAT, &format, "format")) {
+        Some(Ok(SEALED)) => Ok(()),
+        Some(Err(damaged)) => Err(broken(damaged)),
+        Some(Ok(_)) | None => Err(file::other_version()),
     }
 }
 
@@ -134,23 +200,6 @@ impl Views {
     }
 }
 
-/// Fills the tables of an earlier version's store that follow from the pending orders.
-fn index(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    let (open, mut checks) = (transaction.open_table(OPEN)?, transaction.open_table(CHECKS)?);
-    let mut reserved = Reserved::default();
-    for entry in open.iter()? {
-        let (key, value) = entry?;
-        let parts = key.value().split_at_checked(size_of::<u64>());
-        let (check_at, order_id) = parts.ok_or(StoreError::Damaged { what: "key" })?;
-        checks.insert(order_id, check_at)?;
-        // A damaged record is reported when its turn comes.
-        if let Ok(order) = Open::decode(value.value()) {
-            reserved.add(&order, 1);
-        }
-    }
-    reserved.put(transaction)
-}
-
 /// By how much the units reserved of items change.
 #[derive(Default)]
 struct Reserved(HashMap<String, i64>);
@@ -167,15 +216,22 @@ impl Reserved {
     fn put(self, transaction: &WriteTransaction) -> Result<(), StoreError> {
         let mut reserved = transaction.open_table(RESERVED)?;
         for (item, change) in self.0.into_iter().filter(|&(_, change)| change != 0) {
-            let before =
-                reserved.get(item.as_bytes())?.map_or(Ok(0), |units| number(units.value(), "item"))?;
+            let key = item.as_bytes();
+            let before = reserved.get(key)?.map_or(Ok(0), |units| number(key, &units, "item"))?;
             match before.saturating_add_signed(change) {
-                0 => drop(reserved.remove(item.as_bytes())?),
-                units => drop(reserved.insert(item.as_bytes(), &units.to_be_bytes()[..])?),
+                0 => drop(reserved.remove(key)?),
+                units => drop(insert(&mut reserved, key, &units.to_be_bytes())?),
             }
         }
         Ok(())
     }
+}
+
+type Writable<'a> = redb::Table<'a, Bytes, Bytes>;
+
+/// Enters a value with its checksum. Returns whether the key was there.
+fn insert(table: &mut Writable<'_>, key: &[u8], value: &[u8]) -> Result<bool, StorageError> {
+    Ok(table.insert(key, &seal(key, value)[..])?.is_some())
 }
 
 fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreError> {
@@ -183,8 +239,8 @@ fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreErr
     let mut reserved = Reserved::default();
     for order in &changes.open {
         // One that is there was paid in part.
-        if open.insert(&order.key().to_be_bytes()[..], &order.encode()[..])?.is_none() {
-            checks.insert(&order.order_id.to_be_bytes()[..], &order.check_at.to_be_bytes()[..])?;
+        if !insert(&mut open, &order.key().to_be_bytes(), &order.encode())? {
+            insert(&mut checks, &order.order_id.to_be_bytes(), &order.check_at.to_be_bytes())?;
             reserved.add(order, 1);
         }
     }
@@ -196,69 +252,67 @@ fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreErr
             checks.remove(&order_id[..])?;
             reserved.add(&end.order, -1);
         }
-        ended.insert(&order_id[..], &end.encode()[..])?;
-        outcomes.insert(&end.seq.to_be_bytes()[..], &end.outcome().encode()[..])?;
+        insert(&mut ended, &order_id, &end.encode())?;
+        insert(&mut outcomes, &end.seq.to_be_bytes(), &end.outcome().encode())?;
     }
     reserved.put(transaction)?;
     let mut payments = transaction.open_table(PAYMENTS)?;
     for payment in &changes.payments {
-        payments.insert(payment.payment_id.as_bytes(), &payment.encode()[..])?;
+        insert(&mut payments, payment.payment_id.as_bytes(), &payment.encode())?;
     }
     let mut sold = transaction.open_table(SOLD)?;
     for (item, units) in &changes.sold {
-        sold.insert(item.as_bytes(), &units.to_be_bytes()[..])?;
+        insert(&mut sold, item.as_bytes(), &units.to_be_bytes())?;
     }
-    transaction.open_table(META)?.insert(NOW, &changes.now.to_be_bytes()[..])?;
+    insert(&mut transaction.open_table(META)?, NOW, &changes.now.to_be_bytes())?;
     Ok(())
 }
 
 impl Store for Disk {
     fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
-        let transaction = self.database.begin_read()?;
-        each_item(&transaction.open_table(SOLD)?, |item, units| into.sold(item, units))?;
-        each_item(&transaction.open_table(RESERVED)?, |item, units| into.reserved(item, units))?;
-        let now = transaction.open_table(META)?.get(NOW)?.map_or(Ok(0), |now| number(now.value(), "time"))?;
-        let outcomes = transaction.open_table(OUTCOMES)?;
-        let last = outcomes.last()?;
-        let last_seq = last.map_or(Ok(0), |(seq, _)| number(seq.value(), "outcome"))?;
-        let pending = transaction.open_table(OPEN)?.len()? as usize;
-        Ok(Resume { now, last_seq, pending })
+        guard(|| recover(&self.opened().database.begin_read()?, into)).map_err(broken)
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
-        let transaction = begin(&self.database)?;
-        put(&transaction, changes)?;
-        transaction.commit()?;
-        let views = Views::of(&self.database)?;
-        *self.views.write().unwrap_or_else(PoisonError::into_inner) = views;
-        Ok(())
+        let Opened { views, database } = self.opened();
+        let commit = || {
+            let transaction = begin(database)?;
+            put(&transaction, changes)?;
+            transaction.commit()?;
+            let new = Views::of(database)?;
+            *views.write().unwrap_or_else(PoisonError::into_inner) = new;
+            Ok(())
+        };
+        guard(commit).map_err(broken)
     }
 
     fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError> {
         let bounds = [keys.start, keys.end].map(u128::to_be_bytes);
         // The range holds on to its tree, as below.
         let range = self.view(|views| Ok(views.open.range(&bounds[0][..]..&bounds[1][..])?))?;
-        let (mut part, mut read) = (Part::default(), 0);
-        for entry in range.take(limit) {
-            let (key, value) = entry?;
-            let key = key.value().try_into().map_err(|_| StoreError::Damaged { what: "key" })?;
-            let key = u128::from_be_bytes(key);
-            match Open::decode(value.value()) {
-                Ok(order) => part.orders.push(order),
-                Err(_) => part.damaged.push(key),
+        guard(|| {
+            let (mut part, mut read) = (Part::default(), 0);
+            for entry in range.take(limit) {
+                let (key, value) = entry?;
+                match open_order(key.value(), &value) {
+                    Ok(order) => part.orders.push(order),
+                    Err(_) => part.damaged.push(open_place(key.value())?),
+                }
+                read += 1;
+                part.next = if read == limit { open_place(key.value())?.checked_add(1) } else { None };
             }
-            read += 1;
-            part.next = if read == limit { key.checked_add(1) } else { None };
-        }
-        Ok(part)
+            Ok(part)
+        })
     }
 
     fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError> {
         self.view(|views| {
-            let Some(check_at) = views.checks.get(&order_id.to_be_bytes()[..])? else { return Ok(None) };
-            let key = open_key(number(check_at.value(), "pending order")?, order_id);
-            let found = views.open.get(&key.to_be_bytes()[..])?;
-            found.map(|bytes| Open::decode(bytes.value())).transpose()
+            let id = order_id.to_be_bytes();
+            let Some(check_at) = views.checks.get(&id[..])? else { return Ok(None) };
+            let key = open_key(number(&id, &check_at, PENDING)?, order_id).to_be_bytes();
+            // It is in both tables or in none.
+            let found = views.open.get(&key[..])?.ok_or(StoreError::Damaged { what: PENDING })?;
+            open_order(&key, &found).map(Some)
         })
     }
 
@@ -274,7 +328,8 @@ impl Store for Disk {
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
         self.view(|views| {
             let found = views.payments.get(payment_id.as_bytes())?;
-            Ok(found.map(|bytes| digest(DIGEST, bytes.value())))
+            let content = |bytes: Stored<'_>| value(payment_id.as_bytes(), &bytes, "payment").map(digest_of);
+            found.map(content).transpose()
         })
     }
 }
@@ -282,21 +337,65 @@ impl Store for Disk {
 impl History for Disk {
     fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
         self.view(|views| {
-            let found = views.ended.get(&order_id.to_be_bytes()[..])?;
-            found.map(|bytes| Ended::decode(bytes.value())).transpose()
+            let id = order_id.to_be_bytes();
+            let found = views.ended.get(&id[..])?;
+            found.map(|bytes| Ended::decode(value(&id, &bytes, ENDED_ORDER)?)).transpose()
         })
     }
 
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Result<Outcome, u64>>, StoreError> {
         let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
         // The range holds on to its tree, so the writer need not wait for the walk.
         let range = self.view(|views| Ok(views.outcomes.range(&first.to_be_bytes()[..]..)?))?;
-        let outcome = |entry: Result<(redb::AccessGuard<'_, Bytes>, redb::AccessGuard<'_, Bytes>), _>| {
-            let (key, value) = entry?;
-            Outcome::decode(key.value(), value.value())
+        let outcome = |entry: Result<(Stored<'_>, Stored<'_>), _>| {
+            let (key, bytes) = entry?;
+            let key = key.value();
+            let decoded = value(key, &bytes, "outcome").and_then(|bytes| Outcome::decode(key, bytes));
+            match decoded {
+                Ok(outcome) => Ok(Ok(outcome)),
+                Err(_) => Ok(Err(plain_number(key, "outcome")?)),
+            }
         };
-        range.take(limit).map(outcome).collect()
+        guard(|| range.take(limit).map(outcome).collect())
     }
+
+    fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        guard(|| Ok(Snapshot::of(self.opened().database.begin_read()?)))
+    }
+}
+
+fn recover(transaction: &ReadTransaction, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
+    each_item(&transaction.open_table(SOLD)?, |item, units| into.sold(item, units))?;
+    each_item(&transaction.open_table(RESERVED)?, |item, units| into.reserved(item, units))?;
+    let now = transaction.open_table(META)?.get(NOW)?;
+    let now = now.map_or(Ok(0), |now| number(NOW, &now, "time"))?;
+    let outcomes = transaction.open_table(OUTCOMES)?;
+    let last_seq = outcomes.last()?.map_or(Ok(0), |(seq, _)| plain_number(seq.value(), "outcome"))?;
+    let pending = transaction.open_table(OPEN)?.len()? as usize;
+    Ok(Resume { now, last_seq, pending })
+}
+
+const PENDING: &str = "pending order";
+const ENDED_ORDER: &str = "order that has ended";
+
+type Stored<'a> = AccessGuard<'a, Bytes>;
+
+/// A stored value without its checksum.
+fn value<'a>(key: &[u8], stored: &'a Stored<'_>, what: &'static str) -> Result<&'a [u8], StoreError> {
+    unseal(key, stored.value()).ok_or(StoreError::Damaged { what })
+}
+
+fn open_order(key: &[u8], stored: &Stored<'_>) -> Result<Open, StoreError> {
+    Open::decode(value(key, stored, PENDING)?)
+}
+
+/// The key of a pending order as a number.
+fn open_place(key: &[u8]) -> Result<u128, StoreError> {
+    key.try_into().map(u128::from_be_bytes).map_err(|_| StoreError::Damaged { what: PENDING })
+}
+
+fn digest_of(bytes: &[u8]) -> u64 {
+    digest(DIGEST, bytes)
 }
 
 fn each_item(
@@ -306,59 +405,26 @@ fn each_item(
     const DAMAGED: StoreError = StoreError::Damaged { what: "item" };
     for entry in table.iter()? {
         let (item, units) = entry?;
-        tell(String::from_utf8(item.value().to_vec()).map_err(|_| DAMAGED)?, number(units.value(), "item")?);
+        let item = item.value();
+        let units = number(item, &units, "item")?;
+        tell(String::from_utf8(item.to_vec()).map_err(|_| DAMAGED)?, units);
     }
     Ok(())
 }
 
-fn number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {
+/// A stored number.
+fn number(key: &[u8], stored: &Stored<'_>, what: &'static str) -> Result<u64, StoreError> {
+    plain_number(value(key, stored, what)?, what)
+}
+
+fn plain_number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {
     bytes.try_into().map(u64::from_be_bytes).map_err(|_| StoreError::Damaged { what })
 }
 
-impl From<StorageError> for StoreError {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Io(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<DatabaseError> for StoreError {
-    fn from(error: DatabaseError) -> Self {
-        match error {
-            DatabaseError::Storage(error) => error.into(),
-            DatabaseError::DatabaseAlreadyOpen => {
-                Self::Io(io::Error::new(ErrorKind::ResourceBusy, "another process has it open"))
-            }
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<TransactionError> for StoreError {
-    fn from(error: TransactionError) -> Self {
-        match error {
-            TransactionError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<TableError> for StoreError {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<CommitError> for StoreError {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
+/// Without this record the store cannot go on.
+fn broken(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged { .. } => StoreError::Broken { reason: error.to_string() },
+        error => error,
     }
 }

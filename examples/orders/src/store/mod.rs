@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 
-pub use disk::Disk;
+pub use disk::{Copied, Disk, Report, Snapshot, check, copy};
 pub(crate) use record::{DIGEST, digest};
 pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content, open_key};
 
@@ -118,7 +118,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The store cannot be read.
+    /// The store cannot be read, or the record is damaged.
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError>;
 }
 
@@ -128,15 +128,23 @@ pub trait History: Store {
     ///
     /// # Errors
     ///
-    /// The store cannot be read.
+    /// The store cannot be read, or the record is damaged.
     fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
 
-    /// Returns up to `limit` outcomes that come after number `after`.
+    /// Returns up to `limit` outcomes that come after number `after`; of one whose record is damaged, the
+    /// number.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError>;
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Result<Outcome, u64>>, StoreError>;
+
+    /// Returns the store as the last commit left it, to copy it while others write.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn snapshot(&self) -> Result<Snapshot, StoreError>;
 }
 
 /// The reason why a store failed.
@@ -147,7 +155,12 @@ pub enum StoreError {
     Full(io::Error),
     /// The system refused to read or write.
     Io(io::Error),
-    /// A record cannot be decoded.
+    /// The store's file is damaged, so that the store cannot go on.
+    Broken {
+        /// What was found.
+        reason: String,
+    },
+    /// A record is damaged. The others can be used.
     Damaged {
         /// The kind of record.
         what: &'static str,
@@ -171,6 +184,11 @@ impl fmt::Display for StoreError {
         match self {
             Self::Full(error) => write!(f, "there is no room for the data: {error}"),
             Self::Io(error) => write!(f, "the data cannot be read or written: {error}"),
+            Self::Broken { reason } => write!(
+                f,
+                "orders.redb is damaged ({reason}): end the server, and put a whole copy in its place, which is one \
+                 that `orders check` finds whole"
+            ),
             Self::Damaged { what } => write!(f, "a stored {what} is damaged"),
             Self::Engine(error) => write!(f, "the store failed: {error}"),
         }

@@ -111,6 +111,56 @@ fn every_request_needs_the_token() {
     assert_eq!(client.send("POST", "/orders", &token, body.as_bytes()).expect("an answer").status, 200);
 }
 
+/// Without a token, a page that a browser has from elsewhere may not ask. A name may be made to point here.
+#[test]
+fn a_foreign_page_may_not_ask() {
+    let directory = Directory::new("origin");
+    let server = Server::start(directory.path(), &HOUR);
+    let body = order(1, "nut");
+    let post = |server: &Server, host: &str, headers: &str| {
+        let mut client = server.connect();
+        let length = body.len();
+        let head =
+            format!("POST /orders HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n{headers}\r\n");
+        client.write(format!("{head}{body}").as_bytes()).expect("it is sent");
+        client.read().expect("an answer").status
+    };
+    for (host, origin) in [
+        ("127.0.0.1:8080", "http://evil.example"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8081"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080.evil.example"),
+        ("127.0.0.1:8080", "null"),
+        ("127.0.0.1:8080", ""),
+        ("evil.example:8080", "http://evil.example:8080"),
+        ("localhost.evil.example", "http://localhost.evil.example"),
+    ] {
+        assert_eq!(post(&server, host, &format!("origin: {origin}\r\n")), 403, "{host}, {origin}");
+    }
+    let foreign = ["origin: http://evil.example"];
+    for (method, path) in
+        [("GET", "/orders/1"), ("GET", "/healthz"), ("POST", "/copy"), ("POST", "/payments")]
+    {
+        let refused = server.connect().send(method, path, &foreign, b"").expect("an answer");
+        assert!(
+            refused.status == 403 && refused.text().contains("http://evil.example"),
+            "{path}: {refused:?}"
+        );
+    }
+    assert_eq!(server.get("/orders/1").status, 404, "nothing was done");
+    for (host, origin) in [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("localhost:8080", "http://localhost:8080"),
+        ("192.0.2.7", "https://192.0.2.7"),
+    ] {
+        assert_eq!(post(&server, host, &format!("origin: {origin}\r\n")), 200, "{host}, {origin}");
+    }
+    let data = directory.path().join("token");
+    let server = Server::launch(Command::new(PROGRAM), &data, &["--token", "s3cret"]);
+    let token = "authorization: Bearer s3cret\r\norigin: http://front.example\r\n";
+    assert_eq!(post(&server, "127.0.0.1", token), 200, "its token is what a page elsewhere does not have");
+}
+
 #[test]
 fn the_token_comes_from_a_file_or_the_environment_and_is_never_empty() {
     let directory = Directory::new("token-file");

@@ -4,6 +4,7 @@
 
 pub(crate) mod lossy;
 pub(crate) mod nats;
+pub(crate) mod shop;
 pub(crate) mod silent;
 
 use std::ffi::OsString;
@@ -65,11 +66,23 @@ impl Server {
         Self::launch_at("127.0.0.1:0", command, data, args)
     }
 
-    pub(crate) fn launch_at(address: &str, mut command: Command, data: &Path, args: &[&str]) -> Self {
+    /// Starts the program, and kills it after a time, if it is ready or not.
+    pub(crate) fn interrupt(data: &Path, args: &[&str], after: Duration) {
+        let child = Self::spawn("127.0.0.1:0", Command::new(PROGRAM), data, args);
+        let server = Self { child, address: ([127, 0, 0, 1], 0).into() };
+        thread::sleep(after);
+        server.kill();
+    }
+
+    fn spawn(address: &str, mut command: Command, data: &Path, args: &[&str]) -> Child {
         command.arg("serve").arg("--data").arg(data).args(["--listen", address]).args(args);
         // A group of its own, as some commands run the program as their child.
         let command = command.stdout(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().expect("the program starts");
+        command.spawn().expect("the program starts")
+    }
+
+    pub(crate) fn launch_at(address: &str, command: Command, data: &Path, args: &[&str]) -> Self {
+        let mut child = Self::spawn(address, command, data, args);
         let mut line = String::new();
         let out = child.stdout.take().expect("its output is a pipe");
         BufReader::new(out).read_line(&mut line).expect("the first line");

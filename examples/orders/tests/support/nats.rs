@@ -137,9 +137,11 @@ impl Worker {
         for (stream, is_error) in [(out, false), (err, true)] {
             let (said, name) = (Arc::clone(&said), name.to_owned());
             thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                for mut line in BufReader::new(stream).lines().map_while(Result::ok) {
                     if is_error {
                         eprintln!("{name}: {line}");
+                        // Without the time.
+                        line = line.split_once("Z ").map(|(_, text)| text.to_owned()).unwrap_or(line);
                     }
                     said.lock().expect("no panic").push((Instant::now(), line));
                 }

@@ -66,6 +66,13 @@ impl Trim {
 }
 
 impl<T> Recycler<T> {
+    /// Whether there may be something to give, to the system or the slab, however few timers are
+    /// pending, or a batch has just been begun: then whether the next one hurries is decided anew.
+    /// Otherwise [`note_move`](Self::note_move) has nothing to do.
+    pub(crate) fn may_give(&self, slab: &Slab<T>) -> bool {
+        self.nodes.count() > 0 || self.steps == 0 || self.excess(slab, 0) > 0
+    }
+
     /// Notes that the clock has moved, and may retire a segment. `scheduled` timers have
     /// been scheduled so far, and `live` timers are pending.
     ///

@@ -53,6 +53,10 @@ fn what_breaks_the_protocol_is_named() {
     }
     let endless = vec![b'1'; MAX_LINE + 2];
     assert_eq!(only_violation(&endless, true), "too big inline request");
+    // In one piece, too.
+    assert_eq!(only_violation(&[&endless[..], b"\r\n"].concat(), true), "too big inline request");
+    let longest = [&endless[..MAX_LINE], b"\n"].concat();
+    assert_eq!(Parser::default().parse(&longest, true), Ok(Some(MAX_LINE + 1)));
     assert_eq!(only_violation(&[b"*".as_slice(), &endless].concat(), true), "too big mbulk count string");
     assert_eq!(
         only_violation(&[b"*1\r\n$".as_slice(), &endless].concat(), true),

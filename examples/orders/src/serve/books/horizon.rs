@@ -99,7 +99,7 @@ impl Horizon {
         for key in part.damaged {
             // A horizon that was moved back may pass it again.
             if self.damaged.insert(key) {
-                eprintln!("error: the record of the pending order {} is damaged; it is skipped", key as u64);
+                say!("error: the record of the pending order {} is damaged; it is skipped", key as u64);
             }
         }
         part.orders

@@ -1,7 +1,7 @@
 //! The file of the store: how it is made, so that it is there whole or not at all, and whether it can grow.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use redb::{DatabaseError, StorageError};
 use super::StoreError;
 
 /// The file within the directory.
-const FILE: &str = "orders.redb";
+pub(super) const FILE: &str = "orders.redb";
 /// Its name until it is made.
 const NEW: &str = "orders.redb.new";
 /// A file that shows whether there is room.
@@ -18,31 +18,28 @@ const ROOM: &str = "orders.room";
 /// Room that commits shall find, in bytes: that of the longest body.
 const SPARE: usize = 1 << 20;
 
-/// The store's file in a directory. If there is none, or a blank one, it is made under another name first:
-/// without room there is a file that is no store.
+/// The store's file in a directory. If there is none, it is made under another name first: without room
+/// there is a file that is no store. One that is there is never made anew, whatever it holds.
 pub(super) fn find_or_make(
     directory: &Path,
     make: impl FnOnce(&Path) -> Result<(), StoreError>,
 ) -> Result<PathBuf, StoreError> {
     fs::create_dir_all(directory)?;
     let path = directory.join(FILE);
-    if is_there(&path)? {
+    if path.exists() {
         return Ok(path);
     }
     // Held until the store is there: another process may begin as well.
     let (lock, new) = (File::open(directory)?, directory.join(NEW));
     lock.lock()?;
-    if !is_there(&path)? {
+    if !path.exists() {
         fs::write(&new, [])?;
         make(&new)?;
         fs::rename(&new, &path)?;
         lock.sync_all()?;
+        say!("{}: there was no store; the shop begins without orders", path.display());
     }
     Ok(path)
-}
-
-fn is_there(path: &Path) -> io::Result<bool> {
-    Ok(path.exists() && !is_blank(path)?)
 }
 
 /// Writes a file of twice the store's length, which is how a store grows, and removes it.
@@ -59,37 +56,27 @@ pub(super) fn try_room(directory: &Path) -> Result<(), StoreError> {
     Ok(removed?)
 }
 
-/// Whether a file is what remains of a first start without room: the engine writes its name, at the very
-/// beginning, when all else of a new store is there. So nothing is in it beyond a page of settings.
-fn is_blank(path: &Path) -> io::Result<bool> {
-    const NAME: usize = 9;
-    let mut file = File::open(path)?;
-    let mut page = [0; 4_096];
-    let mut part = page.len();
-    let mut first = true;
-    while part > 0 {
-        part = file.read(&mut page)?;
-        let blank = if first { NAME.min(part) } else { part };
-        if page[..blank].iter().any(|&byte| byte != 0) {
-            return Ok(false);
-        }
-        first = false;
-    }
-    Ok(true)
-}
-
 /// Says what to do about a file of another kind.
 pub(super) fn no_store(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::Storage(StorageError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
-            StoreError::Io(io::Error::new(
-                ErrorKind::InvalidData,
-                format!(
-                    "the file {FILE} holds something, but its beginning is no store of orders ({error}). Put a copy \
-                     in its place, or move it away: then the shop begins anew"
-                ),
-            ))
+            refused(&format!("is no store of orders ({error})"))
         }
         error => error.into(),
     }
+}
+
+/// Says what to do about a store that this version cannot read.
+pub(super) fn other_version() -> StoreError {
+    refused("was made by another program, or by another version of this one, which has no checksums")
+}
+
+/// Says what to do about a file that is no store.
+pub(super) fn refused(why: &str) -> StoreError {
+    StoreError::Io(io::Error::new(
+        ErrorKind::InvalidData,
+        format!(
+            "the file {FILE} {why}. Put a copy in its place, or move it away: then the shop begins anew, without orders"
+        ),
+    ))
 }
