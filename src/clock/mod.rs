@@ -28,10 +28,11 @@ pub(crate) use manual::RunByClock;
 /// the clock.
 ///
 /// A clock may run at another speed than the system's time. The timer's thread sleeps by the
-/// system's time: for half of the remaining time, a second at the longest, and then it looks again.
-/// So it wakes once a second while a timer is pending, and about ten times in the last second before
-/// a deadline; with the system's clock it wakes once. If the clock is more than twice as fast, or
-/// jumps during a sleep, timers that become due in that sleep are late by at most a second.
+/// system's time: it sleeps for half of the remaining time, at the speed that it measured during
+/// its last sleep, and then looks again, a second later at the latest. So it wakes once a second
+/// while a timer is pending, and about ten times in the last second before a deadline; with the
+/// system's clock it wakes once. If the clock speeds up or jumps during a sleep, timers that become
+/// due in that sleep are late by at most a second.
 ///
 /// If a clock panics on the timer's thread, or in a job, the panic is counted and reported like a
 /// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the

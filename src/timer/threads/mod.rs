@@ -65,6 +65,7 @@
 
 mod drivers;
 mod notifier;
+mod pace;
 mod pool;
 mod thread;
 mod visit;

@@ -41,7 +41,7 @@ impl RunByClock for Pool<Box<Worker>> {
             }
             // A worker whose clock lags does not move, however often it is run. The last tick never
             // comes.
-            let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags);
+            let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());
             next.and_then(|tick| time.instant(time.start_of(tick)))
         })
     }
@@ -52,14 +52,8 @@ impl RunByClock for Pool<Box<Worker>> {
         for shard in 0..self.shards() {
             let Some(worker) = self.take(shard) else { continue };
             visit(self, shard, worker, |worker| {
-                // Twice: a clock that panics once may show the time when it is read again.
-                for _ in 0..2 {
-                    while worker.turn() || worker.is_sweeping() {}
-                    worker.note_clock(now);
-                    if !worker.lags {
-                        break;
-                    }
-                }
+                while worker.turn() || worker.is_sweeping() {}
+                worker.note_clock(now);
                 worker.rest();
                 ((), NEVER)
             });

@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::pace::Pace;
 use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
@@ -34,12 +35,9 @@ const UNTIL_NEXT_SHARE: Nanos = 50_000_000;
 /// second, a hundredth is left.
 const BETWEEN_SHARES: Nanos = 10_000_000;
 
-/// No sleep by a user's clock is longer: the clock may jump, as a boot clock does when the machine
-/// wakes.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-
-/// A sleep by a user's clock lasts at least a tick divided by this.
-const LEAST_PART: Nanos = 8;
+/// How many times in turn a user-defined clock may lag behind the manual clock inside it before the
+/// manual clock stops waiting for the worker.
+const LAGS_FORGIVEN: u32 = 3;
 
 /// For how many tasks that come back from an executor the shard keeps memory.
 const ROOM_FOR_RETURNED: usize = 64;
@@ -58,8 +56,9 @@ pub(crate) struct Worker {
     fired: usize,
     /// The time at the last turn.
     pub(crate) turned_at: Nanos,
-    /// Whether the last [`note_clock`](Self::note_clock) has found the clock to lag.
-    pub(super) lags: bool,
+    /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
+    lagged: u32,
+    pace: Pace,
     /// Whether memory waits to be given back at the next visit.
     owes_maintenance: bool,
 }
@@ -79,7 +78,8 @@ impl Worker {
             is_behind: false,
             fired: 0,
             turned_at: 0,
-            lags: false,
+            lagged: 0,
+            pace: Pace::default(),
             owes_maintenance: false,
         }
     }
@@ -87,6 +87,7 @@ impl Worker {
     /// Runs what is due, within the budget; true if more may be due.
     pub(crate) fn turn(&mut self) -> bool {
         let Some(mut now) = self.present() else { return false };
+        self.pace.end_sleep(now);
         self.turned_at = now;
         self.is_behind = false;
         self.receive_returned();
@@ -114,7 +115,14 @@ impl Worker {
     /// shows another time.
     pub(crate) fn note_clock(&mut self, now: Instant) {
         let turned_at = self.handle.time.instant(self.turned_at);
-        self.lags = turned_at.is_some_and(|turned_at| turned_at < now);
+        let lags = turned_at.is_some_and(|turned_at| turned_at < now);
+        self.lagged = if lags { self.lagged.saturating_add(1) } else { 0 };
+    }
+
+    /// Whether the clock has lagged several times in turn. A clock that panics once may show the
+    /// time when it is read again.
+    pub(crate) fn lags(&self) -> bool {
+        self.lagged > LAGS_FORGIVEN
     }
 
     /// Takes out the next task that is due. If there is none, the drain ends.
@@ -278,9 +286,7 @@ impl Worker {
         if self.owes_maintenance { self.turned_at.saturating_add(BETWEEN_SHARES) } else { due }
     }
 
-    /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's:
-    /// for half of the time left. So a clock that is at most twice as fast as the system's is
-    /// followed; a faster one, or one that jumps, makes timers late by a second at most.
+    /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.
     pub(crate) fn pace_to(&mut self, due: Nanos) -> Option<Duration> {
         if due == NEVER || !self.handle.time.is_users() {
             return None;
@@ -288,9 +294,8 @@ impl Worker {
         if due <= self.turned_at {
             return Some(Duration::ZERO);
         }
-        let half = due.saturating_sub(self.present()?) / 2;
-        let least = (self.handle.time.tick() / LEAST_PART).max(1);
-        Some(Duration::from_nanos(half.max(least)).min(LONGEST_SLEEP))
+        let now = self.present()?;
+        Some(self.pace.begin_sleep(now, due, self.handle.time.tick()))
     }
 
     /// Takes the steps of the epoch that are owed. A loop would have to come back for them alone.
