@@ -61,7 +61,7 @@
 //! A shutdown takes the advancer out of each worker that is in, and *closes* that worker: no driver
 //! visits it any more. Then it stops the pool. The drivers leave, and end the workers that are
 //! closed. (Their drops may run user code, that of the executor.) A driver that is at work ends its
-//! worker when it comes back. See [`drive`](crate::timer::end).
+//! worker when it comes back. See [`end`](crate::timer::end).
 
 mod drivers;
 mod notifier;

@@ -13,7 +13,7 @@ use crate::timer::time::{NEVER, Nanos};
 /// The `busy_since` of a leader that sleeps, or is about to.
 const RESTING: Nanos = 0;
 
-/// What producers and drivers read of each other. The module docs of [`drivers`](super) say why no
+/// What producers and drivers read of each other. The module docs of [`threads`](super) say why no
 /// wake-up is lost.
 pub(crate) struct Notifier {
     /// For each shard, whether a visit is requested. Set by any thread, cleared by the driver that
