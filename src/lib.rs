@@ -30,7 +30,7 @@ compile_error!("shardwheel needs atomic operations on 64 bits, which this target
 
 // `shard` is the wheel without threads. `timer` runs shards, `clock` is its time, `future` and
 // `delay_queue` are built on it. All use `config`, `error`, `fallible` (memory that may be
-// refused), `unwind` and `shield` (panics of user code), `hardware`, and `sync` (the atomics).
+// refused), `unwind` (panics of user code), `hardware`, and `sync` (the atomics).
 #[cfg(doc)]
 #[doc = include_str!("../CHANGELOG.md")]
 pub mod changelog {}
@@ -53,8 +53,7 @@ pub mod platforms {}
 #[doc = include_str!("proof.md")]
 pub mod proof {}
 mod shard;
-#[cfg(feature = "timer")]
-mod shield;
+mod size;
 mod sync;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 #[doc(hidden)]

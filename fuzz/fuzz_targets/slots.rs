@@ -14,17 +14,10 @@ mod bytes;
 #[allow(dead_code, reason = "the crate uses the rest")]
 #[path = "../../src/shard/wheel/geometry.rs"]
 mod geometry;
+#[path = "../../src/size.rs"]
+mod size;
 #[path = "../../src/tick.rs"]
 mod tick;
-
-/// What the file of the arithmetic takes from the crate.
-mod config {
-    pub(crate) struct Limits {
-        pub(crate) levels: usize,
-    }
-
-    pub(crate) const LIMITS: Limits = Limits { levels: 64 };
-}
 
 use bytes::Bytes;
 use geometry::{Geometry, Slot};

@@ -241,7 +241,7 @@ def divide_up(n: Word, divisor: Word, down: Word) -> Word:
 
 
 def roundest(first: Word, last: Word, log: Word | None = None) -> Word:
-    """`roundest` in `src/timer/window.rs`."""
+    """`roundest` in `src/timer/time/roundest.rs`."""
     highest = ilog2((first - 1) ^ last) if log is None else log
     return z3.If(first == 0, word(0), shl(shr(last, highest), highest))
 
@@ -251,14 +251,14 @@ PARTS = 1 << PARTS_LOG
 
 
 def bucket_of(value: Word, log: Word | None = None) -> Word:
-    """`bucket_of` in `src/timer/stats.rs`."""
+    """`bucket_of` in `src/timer/shard/counts.rs`."""
     log = ilog2(value | 1) if log is None else log
     shift = z3.If(z3.UGE(log, PARTS_LOG), log - PARTS_LOG, word(0))
     return shift * PARTS + shr(value, shift)
 
 
 def values_of(bucket: Word) -> tuple[Word, Word]:
-    """`values_of` in `src/timer/stats.rs`."""
+    """`values_of` in `src/timer/shard/counts.rs`."""
     group = shr(bucket, PARTS_LOG)
     shift = z3.If(z3.UGE(group, 1), group - 1, word(0))
     first = shl(bucket - shift * PARTS, shift)

@@ -34,7 +34,7 @@ from source import Assumed, Site, Weakest
 PROTOCOL = "shard/shared/protocol.rs"
 WHEEL = "shard/wheel/mod.rs"
 CELL = "shard/node/cell.rs"
-NOTIFIER = "timer/drivers/notifier.rs"
+NOTIFIER = "timer/threads/notifier.rs"
 WAKER = "shard/shared/advancer_waker.rs"
 COUNTS = "shard/shared/counts.rs"
 
@@ -67,8 +67,8 @@ def protocol(
 
 
 READ_FENCE = Site(PROTOCOL, "read", "fence(")
-PARKER_NOTIFY = Site("timer/drivers/parker.rs", "notify", "notified.swap(true")
-PARKER_CLEAR = Site("timer/drivers/parker.rs", "clear", "notified.swap(false")
+PARKER_NOTIFY = Site("timer/parker.rs", "notify", "notified.swap(true")
+PARKER_CLEAR = Site("timer/parker.rs", "clear", "notified.swap(false")
 
 
 # ---- schedule against flush ---------------------------------------------------------------------
@@ -647,7 +647,7 @@ def shutdown_against_user_code() -> Protocol:
         yield read("advancer", PLAIN)
         return {"takes": 1}
 
-    slot = "timer/advancer_slot.rs"
+    slot = "timer/shard/advancer_slot.rs"
     return protocol(
         "a shutdown against user code",
         (worker, shutdown),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::timer::drivers::{self, Notifier};
+use crate::timer::threads::{self, Notifier};
 
 /// What a driver does next.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum DriverStep<W> {
 pub const NEVER: u64 = crate::timer::NEVER;
 
 /// A pool with as many drivers as shards.
-pub struct DriverPool<W>(Arc<drivers::Pool<W>>);
+pub struct DriverPool<W>(Arc<threads::Pool<W>>);
 
 impl<W> DriverPool<W> {
     /// Makes drivers for these workers. The first driver leads, the second is the watchdog. `due`
@@ -32,7 +32,7 @@ impl<W> DriverPool<W> {
         let workers = workers.into_iter();
         let shards = workers.len();
         let notifier = Notifier::new(shards, shards, (patience, 1));
-        let pool = drivers::Pool::new(notifier, workers);
+        let pool = threads::Pool::new(notifier, workers);
         for shard in 0..shards {
             let worker = pool.take(shard).expect("it is in");
             assert!(pool.put_back(shard, worker, due(shard)).is_none());
@@ -53,9 +53,9 @@ impl<W> DriverPool<W> {
     /// Says what the driver does next. It has been awake since `since`.
     pub fn next(&self, driver: usize, now: u64, since: u64) -> DriverStep<W> {
         match self.0.next(driver, now, since) {
-            drivers::Step::Visit(shard, worker) => DriverStep::Visit(shard, worker),
-            drivers::Step::Sleep(until) => DriverStep::Sleep(until),
-            drivers::Step::Leave => DriverStep::Leave,
+            threads::Step::Visit(shard, worker) => DriverStep::Visit(shard, worker),
+            threads::Step::Sleep(until) => DriverStep::Sleep(until),
+            threads::Step::Leave => DriverStep::Leave,
         }
     }
 

@@ -1,22 +1,16 @@
 //! The nodes of a segment in a model, in the place of `shard/memory/pages.rs`: loom's atomics are
 //! made one by one.
 
-use crate::shard::memory::segment::Segment;
-use crate::shard::node::Node;
+use crate::shard::memory::layout::Layout;
+use crate::shard::node::{Node, NodeId};
 
 pub(crate) use ModelNodes as Nodes;
-
-pub(crate) use crate::fallible::{zeroed as table, zeroed_array as table_of};
-
-pub(crate) const IS_LAZY: bool = true;
-
-pub(crate) type Table<A> = Box<A>;
 
 pub(crate) struct ModelNodes<T>(Box<[Node<T>]>);
 
 impl<T> ModelNodes<T> {
     pub(crate) fn new(_: bool) -> Option<Self> {
-        Some(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
+        Some(Self((0..Layout::<T>::NODES).map(|_| Node::new()).collect()))
     }
 
     pub(crate) fn start(&self) -> *mut Node<T> {
@@ -27,7 +21,7 @@ impl<T> ModelNodes<T> {
         None
     }
 
-    pub(crate) fn at(&self, offset: usize) -> &Node<T> {
-        &self.0[offset]
+    pub(crate) fn at(&self, id: NodeId) -> &Node<T> {
+        &self.0[id as usize & (Layout::<T>::NODES - 1)]
     }
 }

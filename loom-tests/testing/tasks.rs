@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::timer::drivers::Parker;
+use crate::timer::Parker;
 
 /// A thread that runs one task.
 pub struct TaskThread(Arc<Parker>);

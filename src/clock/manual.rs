@@ -20,7 +20,7 @@ use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
 /// What a manual clock drives: a timer's shards.
-pub(crate) trait Driven: Send + Sync {
+pub(crate) trait RunByClock: Send + Sync {
     /// The earliest expiration, or an earlier time; never a later one.
     fn next_expiration(&self) -> Option<Instant>;
 
@@ -74,7 +74,7 @@ struct Seat {
     is_driven: bool,
     /// User code has added time while the clock is driven.
     passed: bool,
-    driven: Vec<Weak<dyn Driven>>,
+    driven: Vec<Weak<dyn RunByClock>>,
 }
 
 /// The clock goes no further, counted from its start: 584 years.
@@ -146,7 +146,7 @@ impl ManualClock {
     }
 
     /// Makes the clock drive `driven` from now on, until that is dropped.
-    pub(crate) fn drive(&self, driven: Weak<dyn Driven>) {
+    pub(crate) fn drive(&self, driven: Weak<dyn RunByClock>) {
         let mut seat = self.seat();
         seat.driven.retain(|driven| driven.strong_count() > 0);
         seat.driven.push(driven);
@@ -180,7 +180,7 @@ impl ManualClock {
     }
 
     /// What the clock drives; the seat is not locked while that is looked at or run.
-    fn driven(&self) -> Vec<Arc<dyn Driven>> {
+    fn driven(&self) -> Vec<Arc<dyn RunByClock>> {
         self.seat().driven.iter().filter_map(Weak::upgrade).collect()
     }
 

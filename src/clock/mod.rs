@@ -17,8 +17,8 @@ pub(crate) use crate::unwind::unpoisoned;
 pub use boot::BootClock;
 pub(crate) use caller::{UserCode, is_user_code};
 pub(crate) use fast::FastClock;
-pub(crate) use manual::Driven;
 pub use manual::ManualClock;
+pub(crate) use manual::RunByClock;
 
 /// A source of time.
 ///

@@ -22,7 +22,7 @@ use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, plain};
 use crate::tick::Tick;
-use crate::timer::{Kind, Nanos, Occasion, Run, ShardHandle, TimerKey, WatchesEnd};
+use crate::timer::{Nanos, PanicGuard, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 
 /// A value that has expired.
@@ -239,18 +239,17 @@ impl<T: Send + 'static> QueueState<T> {
 }
 
 impl<T: Send + 'static> WatchesEnd for QueueState<T> {
-    fn end(&self, handle: &ShardHandle) {
-        self.note_end(|waker| _ = handle.guard(None, || waker.wake()));
+    fn end(&self, guard: &PanicGuard) {
+        self.note_end(|waker| _ = guard.run(None, || waker.wake()));
     }
 }
 
 impl<T> Entry<T> {
     /// Notes that the value's timer has fired.
-    fn expire(&mut self, Occasion { key, deadline, handle }: Occasion<'_>) {
-        let at = if deadline == self.armed_for { self.deadline } else { handle.time.start_of(deadline) };
+    fn expire(&mut self, RunContext { key, deadline, time, .. }: RunContext<'_>) {
+        let at = if deadline == self.armed_for { self.deadline } else { time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
-        let due = handle.time.instant(at).unwrap_or_else(|| handle.present_instant());
-        self.expired = Some((key, due));
+        self.expired = Some((key, time.instant_shown(at)));
     }
 
     /// `None` if it has not expired.
@@ -297,17 +296,17 @@ impl<T: Send + 'static> Ticket<T> {
     }
 }
 
-impl<T: Send + 'static> Run for Ticket<T> {
-    fn kind(&self) -> Kind {
-        Kind::Entry
+impl<T: Send + 'static> TaskBody for Ticket<T> {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Entry
     }
 
-    fn run(&mut self, occasion: Occasion<'_>) {
+    fn run(&mut self, context: RunContext<'_>) {
         if let Some(mut entry) = self.entry.take() {
-            entry.value.expire(occasion);
-            let handle = occasion.handle;
-            let wake = |waker: Waker| _ = handle.guard(None, || waker.wake());
-            self.shared.pass_on(entry, wake, |entry| handle.discard(entry));
+            entry.value.expire(context);
+            let guard = context.guard;
+            let wake = |waker: Waker| _ = guard.run(None, || waker.wake());
+            self.shared.pass_on(entry, wake, |entry| guard.discard(entry));
         }
     }
 }

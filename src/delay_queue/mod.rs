@@ -111,7 +111,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
-        let (value, times) = handle.beside(value, || {
+        let (value, times) = handle.read_clock_beside(value, || {
             let deadline = handle.now_or_later().saturating_add(nanos(delay));
             (deadline, handle.tick_after(delay))
         });
@@ -128,7 +128,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
-        let (value, times) = handle.beside(value, times);
+        let (value, times) = handle.read_clock_beside(value, times);
         self.insert_for(handle, times, value)
     }
 
@@ -211,7 +211,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     fn wake(&self, waker: Waker) {
-        self.timer.first_shard().guard(None, || waker.wake());
+        self.timer.first_shard().guard.run(None, || waker.wake());
     }
 
     /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
@@ -285,7 +285,7 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
         self.shared.note_drop();
         let handle = self.timer.first_shard();
         handle.forget_watcher(self.shared.id);
-        self.shared.waiters.take_all().for_each(|waker| handle.discard(waker));
+        self.shared.waiters.take_all().for_each(|waker| handle.guard.discard(waker));
         // A value that expires meanwhile is dropped by the thread that fires it, or is due here.
         let records = self.list.records().into_iter();
         self.shared.drop_all(handle, records.filter_map(|record| self.cancel(&self.key_of(record))));

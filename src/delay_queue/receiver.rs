@@ -19,7 +19,7 @@ use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
-use crate::timer::drivers::Parker;
+use crate::timer::Parker;
 use crate::timer::{ShardHandle, TimerKey};
 use crate::unwind::FirstPanic;
 
@@ -56,7 +56,7 @@ impl<T: Send + 'static> QueueState<T> {
         let mut panics = FirstPanic::default();
         let left = iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next()));
         for entry in waiting.filter_map(Ticket::into_entry).chain(left) {
-            if panics.takes_next() { panics.catch_drop(entry) } else { handle.discard(entry) }
+            if panics.takes_next() { panics.catch_drop(entry) } else { handle.guard.discard(entry) }
         }
         panics.resume();
     }
@@ -332,7 +332,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     fn poll_recv(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<Expired<T>>> {
-        let discard = |former| self.timer.first_shard().discard(former);
+        let discard = |former| self.timer.first_shard().guard.discard(former);
         let entry = self.shared.poll(consumer, waker, discard);
         entry.map(|entry| self.give_out(entry))
     }
@@ -367,7 +367,7 @@ impl<T: Send + 'static> Waiter<'_, T> {
 impl<T: Send + 'static> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
         let waker = self.queue.shared.waiters.take(self.consumer);
-        self.queue.timer.first_shard().discard(waker);
+        self.queue.timer.first_shard().guard.discard(waker);
     }
 }
 

@@ -81,7 +81,7 @@ impl Deadline {
     /// an earlier one of the scopes around it. `None` outside of all scopes.
     #[must_use]
     pub fn current() -> Option<Self> {
-        Inherited::current().deadline
+        Inherited::current().deadline.map(|at| Self { at })
     }
 
     /// Returns the time that is left; zero if the deadline has passed.
@@ -113,7 +113,7 @@ impl Deadline {
     /// assert_eq!(Deadline::current(), None);
     /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
-        Scoped { future: future.into_future(), inherited: Inherited::of(self) }
+        Scoped { future: future.into_future(), inherited: Inherited::of(self.at) }
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
@@ -121,7 +121,7 @@ impl Deadline {
     /// callbacks that a clock or a driver runs there, and the tasks that a runtime polls in its
     /// `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
-        Inherited::of(self).run(code)
+        Inherited::of(self.at).run(code)
     }
 
     /// Calls `code` in the scope of a deadline that is a time of `timer`'s clock.
@@ -147,7 +147,7 @@ impl Deadline {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn sync_scope_by<R>(self, timer: &crate::Timer, code: impl FnOnce() -> R) -> R {
-        Inherited::by(timer.handle(), self).run(code)
+        Inherited::by(timer.handle(), self.at).run(code)
     }
 
     /// Returns the time that is left as the value of gRPC's header

@@ -26,41 +26,11 @@
 //! ```
 
 use std::future::IntoFuture;
-use std::ops::{Deref, RangeInclusive};
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use super::after;
-use crate::clock::Clock;
-use crate::timer::{Inherited, ShardHandle, Timer, WindowEnd};
-
-/// The shard of the global timer that a future waits on.
-pub enum GlobalShard {
-    /// That timer is never freed, so its uses are not counted.
-    Process(&'static ShardHandle),
-    /// One of the [scope](crate::ManualClock::scope) of a manual clock.
-    Scope(Arc<ShardHandle>),
-}
-
-impl GlobalShard {
-    fn current() -> Self {
-        match Inherited::current().scope {
-            None => Self::Process(Timer::global().handle()),
-            Some(scope) => Self::Scope(Arc::clone(scope.timer.handle())),
-        }
-    }
-}
-
-impl Deref for GlobalShard {
-    type Target = ShardHandle;
-
-    fn deref(&self) -> &ShardHandle {
-        match self {
-            Self::Process(shard) => shard,
-            Self::Scope(shard) => shard,
-        }
-    }
-}
+pub use super::global_shard::GlobalShard;
+use crate::timer::{Inherited, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
@@ -79,28 +49,28 @@ impl Deref for GlobalShard {
 /// idle.reset_after(Duration::from_millis(5));
 /// block_on(idle);
 /// ```
-pub type Sleep = super::Sleep<GlobalShard>;
+pub type Sleep = super::sleep::Sleep<GlobalShard>;
 
 /// Yields moments one period apart. Made by [`interval`](crate::interval()) and
 /// [`interval_at`](crate::interval_at()).
 ///
 /// It is the [`Interval`](crate::Interval) of the global timer, without its errors. As a stream it
 /// yields the moment at which each tick was due, and never ends.
-pub type Interval = super::Interval<GlobalShard>;
+pub type Interval = super::interval::Interval<GlobalShard>;
 
 /// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
 /// [`timeout_at`](crate::timeout_at()).
 ///
 /// It is the [`Timeout`](crate::Timeout) of the global timer: its error is
 /// [`Elapsed`](crate::Elapsed).
-pub type Timeout<F> = super::Timeout<F, Sleep>;
+pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 
 /// Returns the time by which the functions of the crate go here: the system's, or within the
 /// [scope](crate::ManualClock::scope) of a manual clock that clock's.
 ///
 /// The deadlines that these functions take are times of this clock. A deadline that is computed
 /// from [`Instant::now`] is wrong in a scope whose clock has been moved. The time by a timer of
-/// your own is [`Timer::now`].
+/// your own is [`Timer::now`](crate::Timer::now).
 ///
 /// # Examples
 ///
@@ -124,7 +94,7 @@ pub type Timeout<F> = super::Timeout<F, Sleep>;
 /// One reading of the clock, and of a thread-local. It makes no timer and keeps none.
 #[must_use]
 pub fn now() -> Instant {
-    Inherited::current().scope.map_or_else(crate::sync::now, |scope| scope.clock.now())
+    Inherited::current().now()
 }
 
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
@@ -145,16 +115,16 @@ pub fn now() -> Instant {
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 ///
 /// # Performance
 ///
-/// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
+/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's reference to
 /// its shard.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();
-    let deadline = after(&shard, duration);
+    let deadline = shard.deadline_after(duration);
     Sleep::new(shard, deadline, None)
 }
 
@@ -163,7 +133,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let shard = GlobalShard::current();
@@ -173,7 +143,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 /// Returns a future that is ready at a time within `window`, both ends included: two instants, by
 /// the clock of [`now`], or two durations from now. The timer chooses the time so that sleeps with
-/// overlapping windows wake their tasks together: see [`Timer::sleep_within`].
+/// overlapping windows wake their tasks together: see
+/// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
 /// # Examples
 ///
@@ -190,7 +161,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the window ends before it starts, or the [global timer](Timer::global) cannot be made.
+/// If the window ends before it starts, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
     let shard = GlobalShard::current();
@@ -225,7 +196,7 @@ pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
@@ -240,7 +211,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Panics
 ///
-/// If the [global timer](Timer::global) cannot be made.
+/// If the [global timer](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
@@ -290,7 +261,7 @@ pub fn timeout_within<F: IntoFuture>(
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
@@ -304,7 +275,7 @@ pub fn interval(period: Duration) -> Interval {
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     check(period);

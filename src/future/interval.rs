@@ -13,10 +13,10 @@ use futures_core::{FusedStream, Stream};
 
 use super::budget;
 use super::error::SleepError;
-use super::global::GlobalShard;
+use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
-use crate::timer::schedule::{Every, Missed, Schedule};
+use crate::timer::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the

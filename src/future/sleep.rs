@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 
-use super::after;
 use super::error::SleepError;
-use super::global::GlobalShard;
+use super::global_shard::GlobalShard;
 use super::wait::Wait;
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 
@@ -63,7 +62,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
     #[cfg_attr(feature = "introspect", track_caller)]
     pub(super) fn new(handle: H, deadline: Nanos, membership: Option<Box<Membership>>) -> Self {
-        let wait = Wait::new(deadline, handle.time.slack, handle.here(), membership);
+        let wait = Wait::new(deadline, handle.time.slack, handle.tag_here(), membership);
         Self { handle, wait }
     }
 
@@ -73,7 +72,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
         window: RangeInclusive<impl WindowEnd>,
         membership: Option<Box<Membership>>,
     ) -> Self {
-        let (tag, window) = (handle.here(), handle.window(window));
+        let (tag, window) = (handle.tag_here(), handle.window(window));
         let wait = window.map(|(start, slack)| Wait::new(start, slack, tag, membership));
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
@@ -133,7 +132,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     /// # Ok::<(), shardwheel::BuildError>(())
     /// ```
     pub fn reset_after(&mut self, delay: Duration) {
-        self.reset_to(after(&self.handle, delay));
+        self.reset_to(self.handle.deadline_after(delay));
     }
 
     pub(super) fn reset_to(&mut self, deadline: Nanos) {

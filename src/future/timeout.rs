@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 
 use super::budget;
 use super::error::{Elapsed, TimeoutError};
-use super::global;
+use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::timer::{Inherited, ShardHandle};
 
@@ -119,7 +119,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-impl<F: Future> Future for Timeout<F, global::Sleep> {
+impl<F: Future> Future for Timeout<F, Sleep<GlobalShard>> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -141,9 +141,10 @@ impl Wait {
     #[inline]
     fn wait_on(&mut self, handle: &ShardHandle) -> Poll<Result<(), SleepError>> {
         if let (Some(membership), State::Waiting { key, .. }) = (&self.membership, self.state)
-            && let Some(mut task) = membership.members.fill(membership.number, handle, TimerKey::once(key))
+            && let Some(mut task) =
+                membership.members.fill(membership.number, &handle.scheduler, TimerKey::once(key))
         {
-            handle.run_for_caller(|| task.take_waker().map(Waker::wake));
+            handle.guard.run_for_caller(|| task.take_waker().map(Waker::wake));
             return self.end(self.outcome(handle, None));
         }
         Poll::Pending
@@ -162,7 +163,7 @@ impl Wait {
     pub(super) fn cancel(&self, handle: &ShardHandle) {
         if let State::Waiting { key, .. } | State::Overdue { key, .. } = self.state {
             let waker = cancel(&handle.scheduler, key);
-            handle.run_for_caller(|| drop(waker));
+            handle.guard.run_for_caller(|| drop(waker));
         }
     }
 

@@ -15,7 +15,7 @@
 //! after four fifths of its lead. The last fifth serves clocks that do not move at each tick, and
 //! timers that are scheduled meanwhile. A bucket that is not emptied in time, because the clock
 //! jumps or nothing makes the advancer move it, is cascaded when it expires. So is each bucket
-//! while no more than `LIMITS.few_pending` timers are pending.
+//! while no more than `FEW_PENDING` timers are pending.
 //!
 //! # Lists
 //!
@@ -24,14 +24,22 @@
 //! round stay. So a producer goes on pushing to the same list, the next step takes what it has
 //! pushed, and the flush, which comes in any case, takes the rest.
 
-use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId};
+use crate::shard::shared::FEW_PENDING;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
+use crate::size::size;
 use crate::sync::hint;
 use crate::tick::Tick;
+
+/// Nodes of a bucket that the early cascade places for each tick, at least.
+pub(crate) const EARLY_NODES: u64 = size(64, 1, 64);
+
+/// After a step that has left nothing to move early, the early cascade rests for the shortest
+/// lead divided by this. Models and fuzzers do not rest.
+pub(crate) const EARLY_RESTS: Tick = size(8, Tick::MAX, Tick::MAX);
 
 impl<T> Advancer<T> {
     /// Does a step of the early cascade, if one is due; the clock has moved.
@@ -54,8 +62,8 @@ impl<T> Advancer<T> {
         let last = std::mem::replace(&mut self.upkeep.last_cascade, self.now);
         let geometry = self.shared.geometry;
         // Models have few timers, which count as many.
-        let pending = hint(|| self.shared.len()).unwrap_or(LIMITS.few_pending + 1) as u64;
-        let are_many = pending > LIMITS.few_pending as u64;
+        let pending = hint(|| self.shared.len()).unwrap_or(FEW_PENDING + 1) as u64;
+        let are_many = pending > FEW_PENDING as u64;
         let levels = if are_many { self.shared.height().max(self.private.height()) } else { 0 };
         // A bucket that is about to be flushed hides the one after it.
         let mut is_done =
@@ -67,7 +75,7 @@ impl<T> Advancer<T> {
             let span = geometry.span(level);
             // Since the last step, or since the bucket before this one expired.
             let moved = self.now - last.max(geometry.expiration(slot).saturating_sub(span)).min(self.now - 1);
-            let mut share = moved.saturating_mul(LIMITS.early_nodes + (pending + pending / 4) / span);
+            let mut share = moved.saturating_mul(EARLY_NODES + (pending + pending / 4) / span);
             while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
             {
@@ -76,7 +84,7 @@ impl<T> Advancer<T> {
             is_done &= share > 0;
         }
         // A bucket that is filled during a rest is then placed for all ticks since its lead began.
-        let rest = if is_done { (geometry.span(1) / LIMITS.early_rests).max(1) } else { 1 };
+        let rest = if is_done { (geometry.span(1) / EARLY_RESTS).max(1) } else { 1 };
         // A lead begins where an overflow bucket starts.
         let next_lead = (self.now | (geometry.span(1) - 1)).saturating_add(1);
         self.upkeep.next_cascade = self.now.saturating_add(rest).min(next_lead);

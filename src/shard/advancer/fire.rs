@@ -3,10 +3,10 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use crate::config::LIMITS;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::key::Key;
+use crate::shard::memory::recycle::FREED_IN_A_DRAIN;
 use crate::shard::memory::slab::{Freed, InHand};
 use crate::shard::node::join;
 use crate::shard::node::state::Word;
@@ -145,7 +145,7 @@ impl<T> Advancer<T> {
     #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        if self.upkeep.ended >= LIMITS.freed_in_a_drain {
+        if self.upkeep.ended >= FREED_IN_A_DRAIN {
             self.note_ended();
         }
     }

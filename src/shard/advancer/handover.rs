@@ -39,16 +39,19 @@
 
 use std::time::Duration;
 
-use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::{Status, Word};
 use crate::shard::node::{Filled, Node, NodeId, join};
 use crate::shard::shared::consumer::Consumer;
+use crate::size::size;
 use crate::sync::{thread, yield_now};
 use crate::tick::Tick;
 use crate::unwind::drop_each;
+
+/// How often the shard's end walks over all nodes, at most.
+pub(crate) const WALKS: usize = size(100, 100, 3);
 
 /// After this many walks the end sleeps before each further one that follows on a busy node: the
 /// producer that is at work there has lost its processor, and does not get it back from a thread
@@ -69,7 +72,7 @@ pub(super) struct Walk {
 impl Walk {
     fn new<T>(shared: &Consumer<T>) -> Self {
         let (ids, moved) = (Ids::default(), shared.moved());
-        Self { word: 0, ids, walks_left: LIMITS.walks, met_busy: false, moved }
+        Self { word: 0, ids, walks_left: WALKS, met_busy: false, moved }
     }
 
     /// The next node in use, whatever its status.
@@ -93,7 +96,7 @@ impl Walk {
         self.walks_left = if begins { self.walks_left - 1 } else { 0 };
         if met_busy && self.walks_left > 0 {
             // Gives the producer that is at work in a node time to go on.
-            let waits = self.walks_left + YIELDS < LIMITS.walks;
+            let waits = self.walks_left + YIELDS < WALKS;
             if waits { thread::sleep(SLEEP) } else { yield_now() }
         }
         (self.moved, self.word) = (moved, 0);

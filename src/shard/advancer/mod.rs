@@ -60,7 +60,6 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
 
-use crate::config::LIMITS;
 use crate::shard::advancer::chains::Chains;
 use crate::shard::advancer::fire::Expired;
 use crate::shard::advancer::next_expiration::earlier;
@@ -71,6 +70,7 @@ use crate::shard::memory::recycle::Recycler;
 use crate::shard::memory::slab::InHand;
 use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
+use crate::shard::shared::FEW_PENDING;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::private::PrivateWheels;
@@ -261,7 +261,7 @@ impl<T> Advancer<T> {
         let slab = &self.shared.slab;
         let has_excess = slab.size() > 1 && {
             let pending = self.shared.len();
-            pending <= LIMITS.few_pending && self.recycler.excess(slab, pending) > 0
+            pending <= FEW_PENDING && self.recycler.excess(slab, pending) > 0
         };
         // Ordering: Relaxed for both, a hint.
         if has_excess != self.shared.clock.wakes_for_cancel.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! The earliest tick at which anything that the advancer knows of may be due.
 
-use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::node::{NIL, NodeId};
+use crate::shard::shared::FEW_PENDING;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -53,9 +53,7 @@ impl<T> Advancer<T> {
         match if pending == 0 { self.shared.len() } else { pending } {
             0 => None,
             // No step of the early cascade is due before.
-            pending if pending <= LIMITS.few_pending || earliest <= self.upkeep.next_cascade => {
-                Some(earliest)
-            }
+            pending if pending <= FEW_PENDING || earliest <= self.upkeep.next_cascade => Some(earliest),
             _ => Some(earliest.min(self.next_lead(earliest))),
         }
     }

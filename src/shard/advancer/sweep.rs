@@ -26,11 +26,14 @@
 //! while the advancer's thread waits for a processor, are above the bound until the pass reaches
 //! them. Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
 
-use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
+use crate::size::size;
 use crate::tick::Tick;
+
+/// Nodes that a step of the sweep visits, at least.
+pub(crate) const SWEPT_NODES: u64 = size(4096, 4, 4096);
 
 /// Nodes that a step visits for each cancel since the step before.
 const NODES_PER_CANCEL: u64 = 16;
@@ -81,7 +84,7 @@ impl<T> Advancer<T> {
             return;
         }
         let made = self.shared.dead_made();
-        let mut budget = LIMITS.swept_nodes + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
+        let mut budget = SWEPT_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
         // The sum may fall for a moment: a timer that is stopped while its payload is out counts
         // first as cancelled, and as stopped only afterwards.
         self.sweep.made = self.sweep.made.max(made);

@@ -9,7 +9,7 @@
 //! | early cascade | at the tick that its last step has set |
 //! | a new sweep | when a producer has asked for it |
 //! | a sweep under way; giving freed nodes to the producers, also those of a drain; giving segments back | at the next move of the clock |
-//! | all of it | after `LIMITS.moves_per_upkeep` moves of the clock |
+//! | all of it | after `MOVES_PER_UPKEEP` moves of the clock |
 //!
 //! The count is of moves, not of ticks: an event loop, whose clock leaps from one timer to the
 //! next, would otherwise do all of it for each timer.
@@ -24,9 +24,12 @@
 //! pending timers do not need, and nothing has been scheduled since the last move of the clock (or
 //! the caller asks, by [`Advancer::maintain`]).
 
-use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
+use crate::size::size;
 use crate::tick::Tick;
+
+/// Moves of the clock from one upkeep to the next if nothing is under way.
+pub(crate) const MOVES_PER_UPKEEP: u32 = size(64, 3, 1);
 
 /// When the background work is due, and since when it counts.
 #[derive(Default)]
@@ -125,7 +128,7 @@ impl<T> Advancer<T> {
         let has_let_go = self.recycler.poll(&shared.slab, reclaimer);
         let has_excess = moves && (has_let_go || self.give_memory_back());
         let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_excess;
-        let next = if is_at_work { 1 } else { LIMITS.moves_per_upkeep };
+        let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
         // What goes by the clock was not done if the clock stands.
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }

@@ -13,12 +13,12 @@
 
 use std::iter;
 
-use crate::config::LIMITS;
 use crate::fallible;
+use crate::size::size;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Nodes in one word of free bits.
-pub(crate) const WORD_NODES: usize = LIMITS.nodes_per_free_word;
+pub(crate) const WORD_NODES: usize = size(64, 64, 4);
 
 /// The set of free nodes of a segment.
 pub(crate) struct FreeBits {

@@ -8,10 +8,8 @@
 
 use std::ptr::NonNull;
 
-use crate::shard::memory::segment::Segment;
-use crate::shard::node::Node;
-
-pub(super) use imp::IS_LAZY;
+use crate::shard::memory::layout::Layout;
+use crate::shard::node::{Node, NodeId};
 
 /// Bytes that go back to the system at once, if the pages are ordinary ones. It takes as long to
 /// unmap 64 pages of 4 KiB as to give 512 words of free bits.
@@ -68,7 +66,7 @@ pub(crate) struct Nodes<T> {
 impl<T> Nodes<T> {
     /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
     pub(super) fn new(many: bool) -> Option<Self> {
-        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), many)?;
+        let (pages, start) = Pages::new(Layout::<T>::BYTES, align_of::<Node<T>>(), many)?;
         Some(Self { first: NonNull::new(start.cast())?, pages })
     }
 
@@ -82,11 +80,12 @@ impl<T> Nodes<T> {
         unsafe { self.pages.give_part() }.then_some(self)
     }
 
+    /// The node of that name: its low bits are the offset.
     #[inline]
-    pub(super) fn at(&self, offset: usize) -> &Node<T> {
-        debug_assert!(offset < Segment::<T>::NODES);
-        // SAFETY: the pages hold `NODES` nodes from `first` on, and the caller's mask keeps the
-        // offset below that.
+    pub(super) fn at(&self, id: NodeId) -> &Node<T> {
+        let offset = id as usize & (Layout::<T>::NODES - 1);
+        // SAFETY: the pages hold `NODES` nodes from `first` on, and the mask keeps the offset below
+        // that.
         let node = unsafe { self.first.add(offset) };
         // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
         // cell, and they live as long as the pages.
@@ -102,9 +101,6 @@ unsafe impl<T: Send> Sync for Nodes<T> {}
 #[cfg(any(unix, windows))]
 mod imp {
     pub(super) use memmap2::MmapMut as Memory;
-
-    /// Whether the system backs only the part that has been used.
-    pub(crate) const IS_LAZY: bool = true;
 
     /// The least page size: the start of a mapping is aligned to it.
     pub(super) const SURE_ALIGN: usize = 4096;
@@ -158,8 +154,6 @@ mod imp {
 
     /// Not a box, which must not be moved while pointers into it are in use.
     pub(super) type Memory = Vec<u64>;
-
-    pub(crate) const IS_LAZY: bool = false;
 
     pub(super) const SURE_ALIGN: usize = align_of::<u64>();
 

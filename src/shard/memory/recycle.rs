@@ -22,7 +22,6 @@
 mod excess;
 
 use self::excess::Trim;
-use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::pages::Nodes;
 use crate::shard::memory::segment::Segment;
@@ -30,8 +29,18 @@ use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
 use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
+use crate::size::size;
 
-/// A batch is ripe, and is given to the slab, when it has `LIMITS.ripe_batch` nodes, or 1 /
+/// Freed nodes that are worth being given to the slab, at least.
+pub(crate) const RIPE_BATCH: usize = size(64, 4, 64);
+
+/// Words of freed nodes that a step gives to the slab, at least.
+pub(crate) const WORDS_PER_STEP: usize = size(512, 2, 512);
+
+/// Nodes that a drain frees before it does work for them that an upkeep does as well.
+pub(crate) const FREED_IN_A_DRAIN: usize = size(64, 1, 1);
+
+/// A batch is ripe, and is given to the slab, when it has `RIPE_BATCH` nodes, or 1 /
 /// `WORTH_SHARE` of all nodes if that is more. Where a segment has few nodes, a quarter of a
 /// segment is enough.
 const WORTH_SHARE: usize = 16;
@@ -72,7 +81,7 @@ impl<T> Recycler<T> {
     }
 
     fn least_worth() -> usize {
-        LIMITS.ripe_batch.min(Segment::<T>::NODES / 4)
+        RIPE_BATCH.min(Segment::<T>::NODES / 4)
     }
 
     /// Takes a node that the advancer has freed and unlinked.
@@ -90,7 +99,7 @@ impl<T> Recycler<T> {
     /// Whether a drain does a step: it has freed some nodes since the last one.
     #[inline]
     pub(crate) fn is_step_due(&self) -> bool {
-        self.freed >= LIMITS.freed_in_a_drain && self.is_ripe()
+        self.freed >= FREED_IN_A_DRAIN && self.is_ripe()
     }
 
     /// Whether a batch is being given to the slab, or memory to the system.
@@ -100,7 +109,7 @@ impl<T> Recycler<T> {
 
     /// Does a step for the slab and one for the system; true if memory went back to the system.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
-        self.step(LIMITS.words_per_step, slab, reclaimer);
+        self.step(WORDS_PER_STEP, slab, reclaimer);
         self.give_memory(false, reclaimer)
     }
 

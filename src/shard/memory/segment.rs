@@ -1,16 +1,10 @@
 //! A segment: an array of nodes that never moves, and [the bits](FreeBits) that say which nodes are
 //! free.
 
-use crate::config::LIMITS;
 use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
-use crate::shard::memory::pages::{IS_LAZY, Nodes};
+use crate::shard::memory::layout::Layout;
+use crate::shard::memory::pages::Nodes;
 use crate::shard::node::{Node, NodeId};
-
-/// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
-/// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
-/// segments are small, so they are made quickly and often given back. Where all of the memory is
-/// backed at once, a shard of few timers should not take two megabytes.
-const SEGMENT_BYTES: usize = if IS_LAZY { LIMITS.segment_bytes } else { LIMITS.segment_bytes / 16 };
 
 /// A shard of up to this many segments (one of 2 MiB) stays on ordinary pages. The TLB covers them.
 /// Where the system has to find a huge page first (a virtual machine whose host backs memory on
@@ -28,21 +22,9 @@ pub(crate) struct Segment<T> {
 
 impl<T> Segment<T> {
     /// log2 of the number of nodes in a segment.
-    pub(crate) const SHIFT: u32 = {
-        let nodes = SEGMENT_BYTES / size_of::<Node<T>>();
-        let shift = if nodes == 0 { 0 } else { nodes.ilog2() };
-        // At least one word of free bits. At most 2^16 nodes: a 32-bit name then allows as many
-        // segments as a segment has nodes.
-        if shift < WORD_NODES.ilog2() {
-            WORD_NODES.ilog2()
-        } else if shift > 16 {
-            16
-        } else {
-            shift
-        }
-    };
+    pub(crate) const SHIFT: u32 = Layout::<T>::SHIFT;
 
-    pub(crate) const NODES: usize = 1 << Self::SHIFT;
+    pub(crate) const NODES: usize = Layout::<T>::NODES;
 
     /// Words of free bits in a segment.
     pub(crate) const WORDS: usize = Self::NODES / WORD_NODES;
@@ -64,7 +46,7 @@ impl<T> Segment<T> {
 
     /// Bytes of memory that [`new`](Self::new) requests for nodes.
     pub(crate) fn bytes() -> usize {
-        Self::NODES * size_of::<Node<T>>()
+        Layout::<T>::BYTES
     }
 
     /// The address of the first node.
@@ -74,7 +56,7 @@ impl<T> Segment<T> {
 
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
-        self.nodes.at(id as usize & (Self::NODES - 1))
+        self.nodes.at(id)
     }
 }
 

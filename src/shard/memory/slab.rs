@@ -32,7 +32,6 @@ pub(crate) mod walk;
 
 pub(crate) use self::freed::{Freed, FreedNodes};
 pub(crate) use self::rights::{FreeWord, Held, InHand, OwnedNode, Stay};
-use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::hardware;
@@ -41,21 +40,28 @@ use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::{NIL, Node, NodeId};
+use crate::size::size;
 use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Trace, hint};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
+/// Segments of a slab, at most. A fuzzer makes and clears a table for each input.
+pub(crate) const SEGMENTS: usize = size(1 << 16, 1 << 6, 4);
+
+/// Whether the first segment is never given back. Models, which test other things, keep it.
+pub(crate) const KEEPS_FIRST_SEGMENT: bool = size(false, false, true);
+
 pub(crate) struct Slab<T> {
-    segments: Slots<Segment<T>, { LIMITS.segments }>,
+    segments: Slots<Segment<T>, { SEGMENTS }>,
     /// The address of each segment's nodes, now or formerly. For prefetching, which needs an
     /// address and no guarantee.
-    addresses: Box<[AtomicPtr<Node<T>>; LIMITS.segments]>,
+    addresses: Box<[AtomicPtr<Node<T>>; SEGMENTS]>,
     /// The era of the next segment. No two segments have the same era. So a segment that replaces
     /// one given back hands out generations that were never used there, whichever thread added it.
     next_era: AtomicU32,
     /// A bit for each segment that may have free nodes; kept like the summary within a segment.
-    open: Box<[AtomicU64; LIMITS.segments.div_ceil(WORD_NODES)]>,
+    open: Box<[AtomicU64; SEGMENTS.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,
     /// How often free nodes have been given back.

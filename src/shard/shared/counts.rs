@@ -1,17 +1,27 @@
 //! Sums over the counters of a shard's lanes (see [`stats`](crate::shard::shared::stats)), and the
 //! check of how many dead nodes there are.
 
-use crate::config::LIMITS;
 use crate::shard::memory::epochs::Guard;
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local, UNREPORTED};
 use crate::shard::shared::stats::ShardStats;
+use crate::size::size;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Ordering, fence};
 
+/// Dead nodes that are always tolerated (promise 5).
+pub(crate) const DEAD_FLOOR: u64 = size(4096, 8, 2);
+
+/// Dead nodes from one look of the advancer at their number to the next, at least.
+pub(crate) const DEAD_PER_LOOK: u64 = size(64, 1, 1);
+
+/// How often pending timers are counted, at most. Models count once: they are about the timers,
+/// not about a count that is too high.
+pub(crate) const COUNTS: usize = size(8, 8, 1);
+
 /// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
 /// reported.
-const SURELY_TOLERATED: u64 = LIMITS.dead_floor * 3 / 4 - UNREPORTED as u64;
+const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
 
 /// While a sweep is due, a producer looks once for so many of its nodes whether cancels outrun it.
 const LEFT_PER_LOOK: u64 = 1 << 6;
@@ -61,9 +71,9 @@ impl DeadReports {
 /// meanwhile. So it counts anew, and takes the least.
 fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
     let (mut before, mut least) = (ended(), u64::MAX);
-    for _ in 0..LIMITS.counts {
+    for _ in 0..COUNTS {
         least = least.min(scheduled().saturating_sub(before));
-        let after = if LIMITS.counts == 1 { before } else { ended() };
+        let after = if COUNTS == 1 { before } else { ended() };
         if after == before {
             break;
         }
@@ -123,7 +133,7 @@ impl<T> Shared<T> {
 
     /// The number of dead nodes allowed (promise 5).
     pub(crate) fn tolerated_dead(&self) -> u64 {
-        (self.len() as u64).max(LIMITS.dead_floor)
+        (self.len() as u64).max(DEAD_FLOOR)
     }
 
     /// Whether the dead nodes are more than three quarters of the tolerated number. O(threads).
@@ -205,7 +215,7 @@ impl<T> Shared<T> {
         // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
         // quarters.
         let left = (3 * self.tolerated_dead()).checked_sub(4 * self.dead());
-        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LIMITS.dead_per_look)))
+        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(DEAD_PER_LOOK)))
     }
 
     /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
@@ -256,8 +266,7 @@ impl<T> Shared<T> {
 mod tests {
     use std::cell::Cell;
 
-    use super::pending;
-    use crate::config::LIMITS;
+    use super::{DEAD_FLOOR, pending};
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
@@ -266,13 +275,13 @@ mod tests {
     fn a_limit_is_lowered_when_timers_have_fired() {
         let (scheduler, mut advancer) = shard::<u32>(&Config::default());
         let set = |deadline| scheduler.schedule(deadline, 0).expect("open");
-        let keys: Vec<_> = (0..2 * LIMITS.dead_floor).map(|i| set(1_000_000 + i)).collect();
-        (0..4 * LIMITS.dead_floor).for_each(|_| _ = set(1));
-        let (first, rest) = keys.split_at(LIMITS.dead_floor as usize);
+        let keys: Vec<_> = (0..2 * DEAD_FLOOR).map(|i| set(1_000_000 + i)).collect();
+        (0..4 * DEAD_FLOOR).for_each(|_| _ = set(1));
+        let (first, rest) = keys.split_at(DEAD_FLOOR as usize);
         cancel(&scheduler, first);
         drop(advancer.advance(0));
         assert!(!scheduler.shared.is_sweep_requested(), "many are pending");
-        assert_eq!(advancer.advance(1).count() as u64, 4 * LIMITS.dead_floor);
+        assert_eq!(advancer.advance(1).count() as u64, 4 * DEAD_FLOOR);
         assert!(scheduler.shared.is_sweep_requested());
         cancel(&scheduler, rest);
     }

@@ -15,7 +15,7 @@
 //! [`early_cascade`](crate::shard::advancer::early_cascade)). Where few timers are pending it does
 //! not wake for that: it sleeps until the bucket expires, and cascades it at once. If a crowd of
 //! timers comes during that sleep, none of them wakes the advancer, because each is due later than
-//! the sleep ends. So one producer in `LIMITS.few_pending` schedules looks whether many timers are
+//! the sleep ends. So one producer in `FEW_PENDING` schedules looks whether many timers are
 //! pending by now and the sleep ends after the lead has begun, and then wakes the advancer, which
 //! counts anew.
 //!
@@ -26,7 +26,7 @@
 pub(crate) mod advancer_waker;
 pub(crate) mod bound;
 pub(crate) mod consumer;
-mod counts;
+pub(crate) mod counts;
 pub(crate) mod lanes;
 pub(crate) mod protocol;
 pub(crate) mod stats;
@@ -39,7 +39,7 @@ use self::counts::DeadReports;
 use self::lanes::Lanes;
 use self::protocol::ShardClock;
 use self::stats::AdvancerTally;
-use crate::config::{Config, LIMITS};
+use crate::config::Config;
 use crate::fallible;
 use crate::shard::key::ShardId;
 use crate::shard::memory::epochs::Reclaimer;
@@ -48,8 +48,14 @@ use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::NIL;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
+use crate::shard::wheel::geometry::LEVELS;
+use crate::size::size;
 use crate::sync::{AtomicBool, AtomicU32, Trace};
 use crate::tick::Tick;
+
+/// With at most this many pending timers, no cascade takes long, and the advancer does not wake
+/// for the early cascade.
+pub(crate) const FEW_PENDING: usize = size(1 << 14, 8, 1 << 14);
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,
@@ -71,7 +77,7 @@ pub(crate) struct Shared<T> {
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     /// By the level. Made by producers.
-    wheels: Slots<Wheel, { LIMITS.levels }>,
+    wheels: Slots<Wheel, { LEVELS }>,
 }
 
 impl<T> Shared<T> {
@@ -137,10 +143,10 @@ impl<T> Shared<T> {
 
     /// Whether the producer of a timer that is due at `deadline` must wake the advancer because a
     /// crowd has come; `scheduled` timers have been scheduled on its lane. O(lanes) once in
-    /// `LIMITS.few_pending` calls, otherwise O(1).
+    /// `FEW_PENDING` calls, otherwise O(1).
     #[inline]
     pub(crate) fn must_wake_for_crowd(&self, scheduled: u64, deadline: Tick) -> bool {
-        scheduled.is_multiple_of(LIMITS.few_pending as u64) && self.is_crowd_slept_through(deadline)
+        scheduled.is_multiple_of(FEW_PENDING as u64) && self.is_crowd_slept_through(deadline)
     }
 
     #[cold]
@@ -148,6 +154,6 @@ impl<T> Shared<T> {
         let from = self.clock.flushed();
         let slot = self.geometry.place(from, deadline.max(from));
         let lead = self.geometry.expiration(slot).saturating_sub(self.geometry.span(slot.level));
-        slot.level > 0 && self.len() > LIMITS.few_pending && self.must_wake(lead)
+        slot.level > 0 && self.len() > FEW_PENDING && self.must_wake(lead)
     }
 }

@@ -21,8 +21,11 @@
 
 use std::ops::RangeInclusive;
 
-use crate::config::LIMITS;
+use crate::size::size;
 use crate::tick::Tick;
+
+/// Levels of a hierarchy, at most: as many as wheels of two buckets have.
+pub(crate) const LEVELS: usize = size(64, 64, 3);
 
 /// The length of a window, in ticks; a power of two. The longer it is, the fewer fences an advancer
 /// passes, and the more timers that are due soon go through the inbox.
@@ -51,7 +54,7 @@ impl Geometry {
     pub(crate) fn new(wheel_size: usize) -> Self {
         debug_assert!(wheel_size.is_power_of_two() && wheel_size >= 2);
         let bits = wheel_size.trailing_zeros();
-        let levels = Tick::BITS.div_ceil(bits).min(LIMITS.levels as u32);
+        let levels = Tick::BITS.div_ceil(bits).min(LEVELS as u32);
         Self { bits: bits as u8, levels: levels as u8, reciprocal: (1_u32 << 16).div_ceil(bits) }
     }
 

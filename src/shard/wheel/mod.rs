@@ -34,14 +34,20 @@ pub(crate) mod bitset;
 pub(crate) mod geometry;
 pub(crate) mod private;
 
-use crate::config::LIMITS;
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
+use crate::size::size;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Producers raise `Wheel::last` by this many buckets at a time: seldom, where each timer is
+/// due later than the one before. A power of two.
+pub(crate) const MARKED_BUCKETS: u64 = size(64, 1, 1);
 
 /// The number of lists in a bucket. A producer selects the list by the node's id, so a walk visits
 /// neighbouring nodes one after the other.
-pub(crate) const STRIPES: usize = LIMITS.stripes;
+/// Lists in a bucket, of either wheel. The advancer walks them in turn, which keeps 16 cache
+/// misses in flight: about as many as it takes to wait for none of them.
+pub(crate) const STRIPES: usize = size(16, 16, 1);
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
@@ -125,7 +131,7 @@ impl Wheel {
         // Ordering: Relaxed for both, as below. The word only rises: if the producer finds it high
         // enough, the advancer does, too.
         if self.last.load(Ordering::Relaxed) < number {
-            self.last.fetch_max(number | (LIMITS.marked_buckets - 1), Ordering::Relaxed);
+            self.last.fetch_max(number | (MARKED_BUCKETS - 1), Ordering::Relaxed);
         }
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);

@@ -1,6 +1,7 @@
 //! The effect of each step on a list and its bit.
 
 use super::*;
+use crate::shard::wheel::MARKED_BUCKETS;
 
 fn new(size: usize, round: u32) -> Wheel {
     Wheel::new(size, round).expect("there is memory")
@@ -108,12 +109,10 @@ fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
 fn the_last_marked_bucket_only_rises() {
     let wheel = new(16, 0);
     assert!(wheel.may_hold_from(0) && !wheel.may_hold_from(1));
-    wheel.mark(3 * LIMITS.marked_buckets, 5, 0);
-    assert!(
-        wheel.may_hold_from(3 * LIMITS.marked_buckets) && !wheel.may_hold_from(4 * LIMITS.marked_buckets)
-    );
-    wheel.mark(LIMITS.marked_buckets, 6, 0);
-    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets));
+    wheel.mark(3 * MARKED_BUCKETS, 5, 0);
+    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS) && !wheel.may_hold_from(4 * MARKED_BUCKETS));
+    wheel.mark(MARKED_BUCKETS, 6, 0);
+    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS));
     flush(&wheel, 5, 0);
-    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets), "an empty list is no proof");
+    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS), "an empty list is no proof");
 }

@@ -6,6 +6,9 @@ use std::task::{Wake, Waker};
 
 use super::*;
 use crate::Config;
+use crate::shard::advancer::early_cascade::EARLY_NODES;
+use crate::shard::advancer::early_cascade::EARLY_RESTS;
+use crate::shard::shared::FEW_PENDING;
 use crate::shard::support::{Shard, small};
 
 /// A shard with wheels of 4 buckets, and `count` timers in the one overflow bucket that expires at
@@ -30,16 +33,16 @@ fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
 }
 
 /// Few timers more than an advance cascades at once, so that they are placed early.
-const MANY: u64 = LIMITS.few_pending as u64 + 3_616;
+const MANY: u64 = FEW_PENDING as u64 + 3_616;
 
 #[test]
 fn a_few_timers_are_not_placed_early() {
-    assert_eq!(placed(LIMITS.few_pending, &[1, 8, 15]), [0, 0, 0]);
+    assert_eq!(placed(FEW_PENDING, &[1, 8, 15]), [0, 0, 0]);
 }
 
 #[test]
 fn a_share_is_placed_for_each_tick() {
-    let each = LIMITS.early_nodes + (MANY + MANY / 4) / 16;
+    let each = EARLY_NODES + (MANY + MANY / 4) / 16;
     assert_eq!(placed(MANY as usize, &[0, 1, 2, 2, 3]), [0, each, 2 * each, 2 * each, 3 * each]);
     // A clock that comes late in the lead has passed as many ticks.
     assert_eq!(placed(MANY as usize, &[12]), [12 * each]);
@@ -57,7 +60,7 @@ fn burst() -> (Shard, Tick) {
 
 /// The greatest number of nodes that a tick of the lead may move.
 fn most(size: Tick) -> u64 {
-    LIMITS.early_nodes + 5 * BURST / (4 * size)
+    EARLY_NODES + 5 * BURST / (4 * size)
 }
 
 /// However many timers wait in one bucket, no tick of its lead moves more than its share.
@@ -99,7 +102,7 @@ fn a_burst_wakes_an_event_loop_that_would_sleep_through_the_lead() {
     let wakes = Arc::new(Wakes::default());
     advancer.register_waker(&Waker::from(Arc::clone(&wakes)));
     let place = |i: Tick| assert!(scheduler.schedule(10 * size + i % size, 0).is_ok());
-    let few = LIMITS.few_pending as Tick;
+    let few = FEW_PENDING as Tick;
     place(0);
     assert_eq!(advancer.next_expiration(), Some(10 * size), "a few timers are cascaded at once");
     (1..2 * few - 1).for_each(place);
@@ -133,10 +136,10 @@ impl Wake for Wakes {
 fn where_nothing_is_left_the_next_look_comes_later() {
     let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
     let size = advancer.shared.geometry.wheel_size() as Tick;
-    (0..=LIMITS.few_pending).for_each(|_| assert!(scheduler.schedule(10 * size, 0).is_ok()));
+    (0..=FEW_PENDING).for_each(|_| assert!(scheduler.schedule(10 * size, 0).is_ok()));
     drop(advancer.advance(size + 1));
     assert!(scheduler.schedule(2 * size + 9, 0).is_ok());
-    for (later, placed) in [(size / LIMITS.early_rests - 1, 0), (size / LIMITS.early_rests, 1)] {
+    for (later, placed) in [(size / EARLY_RESTS - 1, 0), (size / EARLY_RESTS, 1)] {
         drop(advancer.advance(size + 1 + later));
         assert_eq!(scheduler.stats().cascaded, placed, "{later} later");
     }
@@ -190,7 +193,7 @@ fn vectors_of_early_steps() {
             let geometry = advancer.shared.geometry;
             let next = geometry.first_from(level, start + 1).expect("there is more time");
             let (expiration, span) = (geometry.expiration(next), geometry.span(level));
-            let (inside, others) = (LIMITS.few_pending as u64 + rng.u64(1..6_000), rng.u64(0..2_000));
+            let (inside, others) = (FEW_PENDING as u64 + rng.u64(1..6_000), rng.u64(0..2_000));
             // From any tick before the bucket, its last tick is beyond the finer wheels.
             let last_tick = expiration + (span - 1);
             (0..inside).for_each(|_| assert!(scheduler.schedule(last_tick, 0).is_ok()));

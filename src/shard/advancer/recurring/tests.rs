@@ -1,7 +1,7 @@
 //! Timers that recur, on one thread.
 
 use super::*;
-use crate::config::LIMITS;
+use crate::shard::shared::counts::DEAD_FLOOR;
 use crate::shard::support::{Shard, small};
 use crate::shard::{Bound, ShardId, shard_within};
 use crate::shard::{Scheduler, Stopped};
@@ -226,12 +226,11 @@ fn a_node_armed_anew_may_be_cancelled_before_it_is_placed() {
 #[test]
 fn the_dead_nodes_of_stopped_timers_are_swept() {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let keys: Vec<_> =
-        (0..2 * LIMITS.dead_floor).map(|_| scheduler.schedule(1 << 40, RECURS).unwrap()).collect();
+    let keys: Vec<_> = (0..2 * DEAD_FLOOR).map(|_| scheduler.schedule(1 << 40, RECURS).unwrap()).collect();
     keys.iter().for_each(|&key| assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS)));
     (1..=100).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
     let dead = scheduler.stats().dead_nodes as u64;
-    assert!(dead <= LIMITS.dead_floor, "{dead} dead nodes");
+    assert!(dead <= DEAD_FLOOR, "{dead} dead nodes");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How many nodes a step of a sweep visits, and when a pass begins and ends.
 
 use super::*;
+use crate::shard::advancer::sweep::SWEPT_NODES;
 use crate::shard::support::{Shard, cancel, of_wheels, schedule, small};
 use crate::{Config, shard};
 
@@ -59,8 +60,7 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
     });
     assert_eq!(
         steps,
-        [LIMITS.swept_nodes, LIMITS.swept_nodes + 10 * NODES_PER_CANCEL, LIMITS.swept_nodes]
-            .map(|nodes| nodes - 1 + 1)
+        [SWEPT_NODES, SWEPT_NODES + 10 * NODES_PER_CANCEL, SWEPT_NODES].map(|nodes| nodes - 1 + 1)
     );
 }
 
@@ -69,12 +69,12 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
 fn a_step_looks_at_so_many_buckets() {
     let (scheduler, mut advancer) = of_wheels(8_192);
     let keys: Vec<_> =
-        (1..=2 * LIMITS.swept_nodes).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
+        (1..=2 * SWEPT_NODES).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
     // The lane holds the node of the first cancelled timer, which is in the first bucket.
     cancel(&scheduler, &keys);
     for step in 1..4 {
         drop(advancer.advance(0));
-        assert_eq!(scheduler.stats().swept, step * LIMITS.swept_nodes / 2 - 1);
+        assert_eq!(scheduler.stats().swept, step * SWEPT_NODES / 2 - 1);
     }
 }
 

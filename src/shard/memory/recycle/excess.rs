@@ -6,10 +6,16 @@
 //! segment goes like the others when nothing is pending, but not before many timers have used it.
 
 use super::Recycler;
-use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
+use crate::shard::memory::recycle::WORDS_PER_STEP;
 use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slab::KEEPS_FIRST_SEGMENT;
 use crate::shard::memory::slab::Slab;
+use crate::size::size;
+
+/// Moves of the clock from one release of memory to the next, at most; and steps for which
+/// freed nodes that are few wait for more.
+pub(crate) const MOVES_PER_RELEASE: usize = size(16, 1, 1);
 
 /// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
 /// is scheduled.
@@ -45,7 +51,7 @@ impl Trim {
         Self {
             ended: 0,
             moves: 0,
-            moves_per_segment: LIMITS.moves_per_release,
+            moves_per_segment: MOVES_PER_RELEASE,
             scheduled: 0,
             looked_above: usize::MAX,
             began_at: 0,
@@ -81,12 +87,11 @@ impl<T> Recycler<T> {
     ) -> bool {
         self.trim.moves += 1;
         let excess = self.excess(slab, live);
-        self.hurries = live == 0 || excess > 0 && self.steps >= LIMITS.moves_per_release;
+        self.hurries = live == 0 || excess > 0 && self.steps >= MOVES_PER_RELEASE;
         let is_idle = std::mem::replace(&mut self.trim.scheduled, scheduled) == scheduled;
         if is_idle || self.trim.moves >= self.trim.moves_per_segment {
             self.trim.moves = 0;
-            self.trim.moves_per_segment =
-                (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, LIMITS.moves_per_release);
+            self.trim.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOVES_PER_RELEASE);
             self.give_back(slab, excess.min(1), reclaimer);
             return is_idle && excess > 0;
         }
@@ -99,7 +104,7 @@ impl<T> Recycler<T> {
         let excess = self.excess(slab, live);
         let share = (excess + self.leaving()).div_ceil(SHARE);
         self.hurries = true;
-        self.step(LIMITS.words_per_step, slab, reclaimer);
+        self.step(WORDS_PER_STEP, slab, reclaimer);
         (0..share.max(1)).take_while(|_| self.give_memory(true, reclaimer)).for_each(drop);
         self.give_back(slab, share.min(excess), reclaimer);
     }
@@ -131,7 +136,7 @@ impl<T> Recycler<T> {
             return segments.saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1);
         }
         let is_last_kept = segments == 1 && self.trim.ended < Segment::<T>::NODES / USED_SHARE;
-        segments.saturating_sub(usize::from(is_last_kept || LIMITS.keeps_first_segment))
+        segments.saturating_sub(usize::from(is_last_kept || KEEPS_FIRST_SEGMENT))
     }
 
     /// Retires up to `segments` empty segments, the highest first. Each attempt looks at a limited
@@ -144,7 +149,7 @@ impl<T> Recycler<T> {
             }
             match slab.retire_one(trim.looked_above, &mut self.retired, reclaimer) {
                 Ok(index) => self.nodes.forget(index),
-                Err(looked_above) if looked_above > usize::from(LIMITS.keeps_first_segment) => {
+                Err(looked_above) if looked_above > usize::from(KEEPS_FIRST_SEGMENT) => {
                     trim.looked_above = looked_above
                 }
                 Err(_) => {

@@ -5,6 +5,9 @@ use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::pages::PART;
+use crate::shard::memory::recycle::RIPE_BATCH;
+use crate::shard::memory::recycle::WORDS_PER_STEP;
+use crate::shard::memory::recycle::excess::MOVES_PER_RELEASE;
 use crate::shard::memory::slab::{FreeWord, Freed};
 
 /// A payload with 256 nodes to a segment.
@@ -106,12 +109,12 @@ fn freed_nodes_of_each_segment_are_handed_out_again() {
 #[test]
 fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     let (mut scene, nodes) = Scene::<Large>::full(16);
-    scene.retire(&nodes[..LIMITS.ripe_batch - 1]);
+    scene.retire(&nodes[..RIPE_BATCH - 1]);
     assert!(!scene.recycler.is_ripe());
-    scene.retire(&nodes[LIMITS.ripe_batch - 1..][..1]);
+    scene.retire(&nodes[RIPE_BATCH - 1..][..1]);
     assert!(scene.recycler.is_ripe());
     scene.poll(POLLS);
-    let rest = &nodes[LIMITS.ripe_batch..];
+    let rest = &nodes[RIPE_BATCH..];
     // The recycler has learned the slab's size by now.
     let worth = 16 * Scene::<Large>::NODES / WORTH_SHARE;
     scene.retire(&rest[..worth - 1]);
@@ -149,16 +152,16 @@ fn a_batch_is_given_in_steps() {
     let (mut scene, nodes) = Scene::<u64>::full(3);
     let one_of_each_word: Vec<_> = nodes.iter().copied().step_by(WORD_NODES).collect();
     let words = one_of_each_word.len();
-    assert_eq!(words, 6 * LIMITS.words_per_step);
+    assert_eq!(words, 6 * WORDS_PER_STEP);
     scene.retire(&one_of_each_word);
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), words - LIMITS.words_per_step);
+    assert_eq!(scene.recycler.len(), words - WORDS_PER_STEP);
     // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch
     // ripe would add all words of this one.
     let freed = scene.recycler.worth / 2 / words;
     scene.retire(&nodes[1..][..freed]);
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), words - 2 * LIMITS.words_per_step - 1 + freed);
+    assert_eq!(scene.recycler.len(), words - 2 * WORDS_PER_STEP - 1 + freed);
     scene.poll(4);
     assert_eq!(scene.recycler.len(), freed);
 }
@@ -168,10 +171,10 @@ fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
     scene.free(&nodes);
     let mut left = Vec::new();
-    for moved in 1..=4 * LIMITS.moves_per_release {
+    for moved in 1..=4 * MOVES_PER_RELEASE {
         scene.note_move(moved as u64);
-        left.extend((moved % LIMITS.moves_per_release == 0).then(|| scene.capacity()));
-        assert_eq!(scene.capacity(), 5 - (moved / LIMITS.moves_per_release).min(4), "after {moved} moves");
+        left.extend((moved % MOVES_PER_RELEASE == 0).then(|| scene.capacity()));
+        assert_eq!(scene.capacity(), 5 - (moved / MOVES_PER_RELEASE).min(4), "after {moved} moves");
     }
     assert_eq!(left, [4, 3, 2, 1]);
 }
@@ -180,13 +183,13 @@ fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
 fn segments_go_back_faster_where_many_are_too_many() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
-    (1..=LIMITS.moves_per_release).for_each(|moved| scene.note_move(moved as u64));
+    (1..=MOVES_PER_RELEASE).for_each(|moved| scene.note_move(moved as u64));
     assert_eq!(scene.capacity(), 63);
     // Then 64 segments were excess: one goes back every four moves.
     let each = MOVES_PER_SEGMENT / 64;
-    (1..each).for_each(|moved| scene.note_move((LIMITS.moves_per_release + moved) as u64));
+    (1..each).for_each(|moved| scene.note_move((MOVES_PER_RELEASE + moved) as u64));
     assert_eq!(scene.capacity(), 63);
-    scene.note_move((LIMITS.moves_per_release + each) as u64);
+    scene.note_move((MOVES_PER_RELEASE + each) as u64);
     assert_eq!(scene.capacity(), 62);
 }
 

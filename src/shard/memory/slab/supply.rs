@@ -1,12 +1,12 @@
 //! Free nodes: where a producer finds some, where a segment is added, and how nodes come back.
 
 use super::{FreeWord, Slab};
-use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::shard::memory::epochs::{Guard, Participant};
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slab::SEGMENTS;
 use crate::shard::memory::slot::Keep;
 use crate::sync::Ordering;
 
@@ -14,7 +14,7 @@ impl<T> Slab<T> {
     /// The greatest possible number of nodes.
     pub(super) fn limit() -> usize {
         // Saturating: on 32-bit systems the product is one more than `usize::MAX`.
-        LIMITS.segments.saturating_mul(Segment::<T>::NODES).min(u32::MAX as usize)
+        SEGMENTS.saturating_mul(Segment::<T>::NODES).min(u32::MAX as usize)
     }
 
     #[cold]
@@ -62,7 +62,7 @@ impl<T> Slab<T> {
     /// its segment.
     fn grow(&self) -> Result<(), ScheduleErrorKind> {
         let full = ScheduleErrorKind::Full { limit: Self::limit() };
-        let index = (0..LIMITS.segments).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
+        let index = (0..SEGMENTS).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
         let no_memory = ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
         let mut segment = Segment::new(index).and_then(fallible::boxed).ok_or(no_memory)?;
         // After the memory request, so that a failed request uses up no era.

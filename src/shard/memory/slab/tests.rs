@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::unlink::LAST_ERA_GIVEN_BACK;
 use super::*;
 use crate::shard::memory::epochs::Epochs;
+use crate::shard::memory::slab::unlink::PLACES_PER_SEARCH;
 use crate::shard::memory::slot::Retired;
 
 /// A payload with 256 nodes to a segment.
@@ -175,10 +176,10 @@ fn empty_segments_go_the_highest_first() {
 
 #[test]
 fn a_search_looks_at_a_few_segments_at_a_time() {
-    let scene = Scene::full(2 * LIMITS.places_per_search + 2);
+    let scene = Scene::full(2 * PLACES_PER_SEARCH + 2);
     scene.give(1);
-    assert_eq!(scene.unlink(usize::MAX), Err(LIMITS.places_per_search + 2));
-    assert_eq!(scene.unlink(LIMITS.places_per_search + 2), Err(2));
+    assert_eq!(scene.unlink(usize::MAX), Err(PLACES_PER_SEARCH + 2));
+    assert_eq!(scene.unlink(PLACES_PER_SEARCH + 2), Err(2));
     assert_eq!(scene.unlink(2), Ok(1));
     assert_eq!(scene.unlink(2), Err(0));
 }

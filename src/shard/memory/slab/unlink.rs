@@ -1,11 +1,15 @@
 //! Taking empty segments out of the table; for the advancer.
 
 use super::Slab;
-use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slab::KEEPS_FIRST_SEGMENT;
 use crate::shard::memory::slot::{Keep, Retired};
+use crate::size::size;
 use crate::sync::Ordering;
+
+/// Places of the table at which one search for an empty segment looks.
+pub(crate) const PLACES_PER_SEARCH: usize = size(64, 3, 64);
 
 /// The last era at which segments are given back. The eras that remain suffice for every segment
 /// that can still be added, because segments then stay.
@@ -17,7 +21,7 @@ impl<T> Slab<T> {
         Retired::of(&self.segments)
     }
 
-    /// Takes an empty segment out of the table: the highest of the `LIMITS.places_per_search`
+    /// Takes an empty segment out of the table: the highest of the `PLACES_PER_SEARCH`
     /// places below `above`. Returns its place. If none is empty, the error is the place below
     /// which to look next.
     pub(crate) fn retire_one(
@@ -26,13 +30,13 @@ impl<T> Slab<T> {
         retired: &mut Retired<Segment<T>>,
         reclaimer: &mut Reclaimer,
     ) -> Result<usize, usize> {
-        let first = usize::from(LIMITS.keeps_first_segment);
+        let first = usize::from(KEEPS_FIRST_SEGMENT);
         // Ordering: Relaxed, only the number matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
             return Err(first);
         }
         let above = above.min(self.segments.height());
-        let below = above.saturating_sub(LIMITS.places_per_search).max(first);
+        let below = above.saturating_sub(PLACES_PER_SEARCH).max(first);
         let segment = |index| self.load(index, Keep::by(reclaimer));
         let is_empty = |&index: &usize| segment(index).is_some_and(|segment| segment.free.are_all_free());
         let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };

@@ -33,17 +33,23 @@ use std::sync::atomic::compiler_fence;
 use crossbeam_utils::CachePadded;
 
 use self::thread_number::NUMBERS;
-use crate::config::LIMITS;
 use crate::fallible::{self, List};
 use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
 use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::stats::Tally;
+use crate::size::size;
 use crate::sync::plain::{AtomicBool, AtomicPtr};
 use crate::sync::{Ordering, yield_now};
 
+/// Dead nodes that a thread leaves before it reports them.
+pub(crate) const DEAD_PER_REPORT: u32 = size(8, 1, 1);
+
+/// Whether threads hold nodes. Most models test nodes that are left in their lists.
+pub(crate) const HOLDS_NODES: bool = size(true, true, false);
+
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
-pub(crate) const UNREPORTED: u32 = (LIMITS.dead_per_report - 1) * NUMBERS as u32;
+pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
 
 /// Bytes; more than crossbeam-epoch requests for a participant.
 const PARTICIPANT_BYTES: usize = 4096;
@@ -116,7 +122,7 @@ impl Lane {
             // The thread that makes it is in a call.
             busy: AtomicBool::new(true),
             revoked: AtomicBool::new(false),
-            dead_per_report: if is_own { LIMITS.dead_per_report } else { 1 },
+            dead_per_report: if is_own { DEAD_PER_REPORT } else { 1 },
             may_hold: is_own && may_hold,
             tally: CachePadded::default(),
             local: UnsafeCell::new(Local::new(participant)),
@@ -195,7 +201,7 @@ impl Lanes {
             by_number: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS],
             common: List::new(),
             epochs,
-            may_hold: AtomicBool::new(LIMITS.holds_nodes),
+            may_hold: AtomicBool::new(HOLDS_NODES),
         };
         drop(lanes.add(false));
         (lanes, reclaimer)

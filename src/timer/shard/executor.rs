@@ -1,0 +1,93 @@
+//! Where callbacks run if not on the timer's threads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::handle::ShardHandle;
+use crate::clock::UserCode;
+use crate::timer::task::{DueTask, RanTask};
+
+/// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
+///
+/// A closure that takes a [`Job`] is an executor. Dropping a job discards its callback; the timer
+/// still counts as fired, and a recurring timer ends.
+///
+/// `execute` is called on the timer's thread and should return soon: until it returns, the shard's
+/// other timers wait. A [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job,
+/// so a job may shut its timer down even while `execute` waits for space. The last shard to end
+/// drops the executor. A panic in that drop is counted and reported.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::thread;
+/// use std::time::Duration;
+/// use shardwheel::{Job, Timer};
+///
+/// let (send, receive) = mpsc::channel::<Job>();
+/// let worker = thread::spawn(move || receive.into_iter().for_each(Job::run));
+/// let timer = Timer::builder().executor(move |job: Job| drop(send.send(job))).build()?;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// timer.schedule_after(Duration::from_millis(5), move || sender.send(thread::current().id()).unwrap())?;
+/// assert_eq!(receiver.recv()?, worker.thread().id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Executor: Send + Sync + 'static {
+    /// Runs the job, now or later, on any thread.
+    fn execute(&self, job: Job);
+}
+
+impl<F: Fn(Job) + Send + Sync + 'static> Executor for F {
+    fn execute(&self, job: Job) {
+        self(job);
+    }
+}
+
+impl<E: Executor + ?Sized> Executor for Arc<E> {
+    fn execute(&self, job: Job) {
+        (**self).execute(job);
+    }
+}
+
+/// A callback that is due, for an [`Executor`].
+///
+/// On a pool: `pool.spawn(move || job.run())`. A closure that only holds the job discards it.
+#[must_use = "a job that is dropped is a callback that never runs"]
+pub struct Job {
+    /// `None` once the job has run.
+    pub(in crate::timer) work: Option<DueTask>,
+    pub(in crate::timer) handle: Arc<ShardHandle>,
+}
+
+impl Job {
+    /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
+    /// A panic in it is caught, counted, and reported to the timer's hook.
+    ///
+    /// Like every callback, a job waits for no other: where it shuts a timer down or moves a
+    /// [`ManualClock`](crate::ManualClock), that does not wait for what another thread runs.
+    pub fn run(mut self) {
+        self.end(ShardHandle::run_job);
+    }
+
+    fn end(&mut self, end: fn(&ShardHandle, DueTask) -> Option<RanTask>) {
+        if let Some(work) = self.work.take() {
+            let _user_code = UserCode::begin();
+            let done = end(&self.handle, work);
+            self.handle.send_back(done);
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.end(ShardHandle::abandon);
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").finish_non_exhaustive()
+    }
+}

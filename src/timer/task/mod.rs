@@ -1,0 +1,16 @@
+//! The payload of a timer's node: what it does, and how it is stored.
+
+mod body;
+mod inline;
+mod member;
+mod payload;
+mod recurring;
+
+pub(crate) use body::{RunContext, TaskBody, TaskKind};
+pub(in crate::timer) use inline::{Inline, fits};
+pub(in crate::timer) use member::Members;
+pub(crate) use member::Membership;
+pub(crate) use payload::Task;
+pub(in crate::timer) use payload::{DueTask, RanTask};
+pub use recurring::Occurrence;
+pub(in crate::timer) use recurring::Recurring;
