@@ -211,6 +211,32 @@ fn a_timer_that_has_ended_has_nothing_pending() {
     assert!(timer.pending().places.is_empty());
 }
 
+/// By a group's handle, its members alone: callbacks, those that recur, sleeps.
+#[test]
+fn a_group_has_its_members_alone() {
+    let (timer, clock) = by_hand(Timer::builder().shards(3));
+    let (group, other) = (timer.group(), timer.group());
+    for handle in [&timer, &*group, &*other] {
+        (0..5).for_each(|hours| _ = after(handle, HOUR * (1 + hours), || ()));
+    }
+    let line = line!() + 1;
+    let mut sleep = group.sleep(secs(30));
+    group.schedule_every(secs(20), || ()).expect("the timer is open");
+    assert_eq!((count(&group), count(&timer)), (6, 16), "a sleep is pending from its first poll on");
+    assert!(waits(&mut sleep));
+    assert_eq!((count(&group), count(&other), count(&timer)), (7, 5, 17));
+    assert_eq!(group.pending().places.iter().map(|place| place.count).sum::<usize>(), group.len());
+    assert_eq!(at(&group.pending(), line).expect("the sleep is pending").count, 1);
+    assert_eq!(at(&other.pending(), line), None);
+    // What ends is no longer pending, also if another timer has its node now.
+    clock.advance(secs(25));
+    drop(sleep);
+    (0..10).for_each(|_| _ = after(&timer, HOUR, || ()));
+    assert_eq!((count(&group), count(&timer)), (6, 26));
+    drop(group.shutdown());
+    assert_eq!((count(&group), count(&timer)), (0, 20));
+}
+
 /// Threads use the same nodes in turn for timers of two places, due at different hours. A row that
 /// mixed the place of one timer with the deadline of another would show. The counts are not checked:
 /// a call may meet one thread's timers at several nodes, one after the other.

@@ -166,8 +166,16 @@ impl<T> Node<T> {
     /// the word changed, and [`deadline_of`](Self::deadline_of) fails.
     #[cfg(feature = "introspect")]
     pub(crate) fn look(&self, era: u32) -> Option<(Tick, Tag)> {
-        let ((_, word), tag) = (self.pending()?, self.tag());
-        Some((self.deadline_of(era, join(era, word.version()))?, tag))
+        let (_, word) = self.pending()?;
+        self.look_at(era, join(era, word.version()))
+    }
+
+    /// As [`look`](Self::look), if the timer is the one of that generation.
+    #[cfg(feature = "introspect")]
+    pub(crate) fn look_at(&self, era: u32, generation: u64) -> Option<(Tick, Tag)> {
+        self.find(era, generation)?;
+        let tag = self.tag();
+        Some((self.deadline_of(era, generation)?, tag))
     }
 
     /// Returns the word if the timer of that generation is pending.

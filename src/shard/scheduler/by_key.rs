@@ -4,6 +4,8 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
+#[cfg(feature = "introspect")]
+use crate::shard::node::Tag;
 use crate::shard::node::state::Status;
 use crate::shard::node::{Node, PayloadSlot, Stopped};
 use crate::tick::Tick;
@@ -70,6 +72,12 @@ impl<T> Scheduler<T> {
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Tick> {
         self.at_node(key, |node, era| node.deadline_of(era, key.generation))?.1
+    }
+
+    /// Returns the deadline and the tag of the key's timer, if it is pending. O(1).
+    #[cfg(feature = "introspect")]
+    pub(crate) fn look(&self, key: Key) -> Option<(Tick, Tag)> {
+        self.at_node(key, |node, era| node.look_at(era, key.generation))?.1
     }
 
     /// As [`is_pending`](Self::is_pending), and true of a recurring timer whose payload is out.

@@ -51,8 +51,14 @@ use crate::timer::task::{Members, Membership};
 /// once the group has ended, they refuse it as [`Cancelled`](crate::ScheduleErrorKind::Cancelled).
 /// A group of a group is independent of it. A [`shutdown`](Timer::shutdown) by any of these handles
 /// ends the group alone: it returns the callbacks of its members, sleeps are woken, and what is
-/// scheduled after it is refused, as when the last handle is dropped. What a [`Timer`] says of
-/// itself as a whole, such as [`stats`](Timer::stats), is that of the whole timer.
+/// scheduled after it is refused, as when the last handle is dropped.
+///
+/// # What counts members alone
+///
+/// [`len`](Self::len), [`cancel_all`](Self::cancel_all), [`shutdown`](Timer::shutdown) and, with the
+/// feature `introspect`, `pending`. [`stats`](Timer::stats), [`report`](Timer::report),
+/// [`shards`](Timer::shards) and [`now`](Timer::now) are those of the whole timer. The methods that
+/// take a key find each of its timers, a member or not.
 ///
 /// # Examples
 ///

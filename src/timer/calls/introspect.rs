@@ -7,7 +7,10 @@ use std::fmt;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
+use crate::shard::Tag;
+use crate::tick::Tick;
 use crate::timer::handle::Timer;
+use crate::timer::key::TimerKey;
 use crate::timer::shard::{NUMBERS, PLACES};
 
 /// The pending timers that one call in the source has set.
@@ -68,6 +71,8 @@ impl Timer {
     /// may be counted twice or not at all. A recurring timer does not count while its callback
     /// runs.
     ///
+    /// By a handle of a [`Group`](crate::Group), only members of the group count.
+    ///
     /// # Examples
     ///
     /// ```
@@ -92,22 +97,28 @@ impl Timer {
     /// # Performance
     ///
     /// O(nodes that have memory), with one compare-and-swap for each pending timer. It takes no
-    /// lock, and makes no other thread wait.
+    /// lock, and makes no other thread wait. For a group, O(members), whose keys it copies under the
+    /// group's lock.
     #[must_use]
     pub fn pending(&self) -> Pending {
         let (time, now) = (&self.first_shard().time, self.first_shard().present());
         let (at, late, mut found) = (time.instant_shown(now), Duration::ZERO, BTreeMap::new());
         let none = |place| PendingPlace { place, count: 0, overdue: 0, earliest: None, oldest: at, late };
-        for handle in &self.inner.shards.handles[..] {
-            handle.scheduler.each_pending(|(tick, [tag])| {
-                let (number, due) = (tag as usize % NUMBERS, time.start_of(tick));
-                let place = found.entry(number).or_insert_with(|| none(PLACES[number].get().copied()));
-                place.count += 1;
-                place.overdue += usize::from(due <= now);
-                place.earliest = place.earliest.into_iter().chain(time.instant(due)).min();
-                place.oldest = place.oldest.min(time.instant_shown(time.start_of(tag >> NUMBERS.ilog2())));
-                place.late = place.late.max(Duration::from_nanos(now.saturating_sub(due)));
-            });
+        let mut count = |(tick, [tag]): (Tick, Tag)| {
+            let (number, due) = (tag as usize % NUMBERS, time.start_of(tick));
+            let place = found.entry(number).or_insert_with(|| none(PLACES[number].get().copied()));
+            place.count += 1;
+            place.overdue += usize::from(due <= now);
+            place.earliest = place.earliest.into_iter().chain(time.instant(due)).min();
+            place.oldest = place.oldest.min(time.instant_shown(time.start_of(tag >> NUMBERS.ilog2())));
+            place.late = place.late.max(Duration::from_nanos(now.saturating_sub(due)));
+        };
+        if let Some(members) = &self.members {
+            let look = |key: TimerKey| self.home_of(key)?.scheduler.look(key.key());
+            members.keys().into_iter().filter_map(look).for_each(count);
+        } else {
+            let handles = self.inner.shards.handles.iter();
+            handles.for_each(|handle| handle.scheduler.each_pending(&mut count));
         }
         let mut places: Vec<_> = found.into_values().collect();
         places.sort_by_key(|place| Reverse(place.count));

@@ -50,6 +50,12 @@ impl Members {
         self.lock().keys.len()
     }
 
+    /// The keys of those that have a timer.
+    #[cfg(feature = "introspect")]
+    pub(in crate::timer) fn keys(&self) -> Vec<TimerKey> {
+        self.lock().keys.values().copied().flatten().collect()
+    }
+
     /// Empties the group, and returns the keys of its members.
     pub(in crate::timer) fn take_keys(&self) -> impl Iterator<Item = TimerKey> + use<> {
         std::mem::take(&mut self.lock().keys).into_values().flatten()
