@@ -203,7 +203,7 @@ pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) 
 #[must_use]
 pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, advancer) = small_shard();
-    shardwheel::testing::let_producers_hold(&scheduler);
+    shardwheel::testing::let_producers_reuse(&scheduler);
     (scheduler, advancer)
 }
 
