@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use super::Clock;
 use crate::hardware::since_boot;
+use crate::time::{Duration, Instant};
 
 /// A clock that goes on while the machine is suspended.
 ///

@@ -13,11 +13,11 @@
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
 
 use super::{Clock, UserCode, is_user_code, unpoisoned};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+use crate::time::{Duration, Instant};
 
 /// What a manual clock drives: a timer's shards.
 pub(crate) trait RunByClock: Send + Sync {

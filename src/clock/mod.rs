@@ -11,7 +11,8 @@ mod manual;
 mod run;
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use crate::time::Instant;
 
 pub(crate) use crate::unwind::unpoisoned;
 pub use boot::BootClock;

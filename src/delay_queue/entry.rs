@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
@@ -22,6 +21,7 @@ use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, plain};
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::{Nanos, PanicGuard, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 

@@ -17,7 +17,6 @@ mod waiters;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 pub use entry::Expired;
 pub use keys::QueueKey;
@@ -25,6 +24,7 @@ pub use keys::QueueKey;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::Extended;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{CLOSED, QueueState, Ticket};
 use keys::{Moved, Record};

@@ -9,7 +9,6 @@ use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
@@ -19,6 +18,7 @@ use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
+use crate::time::{Duration, Instant};
 use crate::timer::Parker;
 use crate::timer::{ShardHandle, TimerKey};
 use crate::unwind::FirstPanic;

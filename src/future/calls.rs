@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::interval::Interval;
 use super::sleep::Sleep;
 use super::timeout::Timeout;
+use crate::time::{Duration, Instant};
 use crate::timer::{Timer, WindowEnd};
 
 impl Timer {

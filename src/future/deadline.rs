@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 use std::future::IntoFuture;
-use std::time::{Duration, Instant};
 
 use super::global::now;
+use crate::time::{Duration, Instant};
 use crate::timer::{Inherited, Scoped, nanos};
 
 /// When a request has to be answered: an instant that all calls made for the request inherit.

@@ -27,9 +27,9 @@
 
 use std::future::IntoFuture;
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 pub use super::global_shard::GlobalShard;
+use crate::time::{Duration, Instant};
 use crate::timer::{Inherited, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and

@@ -6,7 +6,6 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
@@ -16,6 +15,7 @@ use super::error::SleepError;
 use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
+use crate::time::{Duration, Instant};
 use crate::timer::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 

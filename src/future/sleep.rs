@@ -6,7 +6,6 @@ use std::ops::{Deref, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
@@ -14,6 +13,7 @@ use futures_core::FusedFuture;
 use super::error::SleepError;
 use super::global_shard::GlobalShard;
 use super::wait::Wait;
+use crate::time::{Duration, Instant};
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).

@@ -33,13 +33,13 @@
 //! held.
 
 use std::task::{Poll, Waker, ready};
-use std::time::Instant;
 
 use super::budget;
 use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler, Tag};
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Task, TimerKey};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use crate::sync::Ordering;
+use crate::time::Instant;
 use crate::timer::end::Inner;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{ShardHandle, Stats};

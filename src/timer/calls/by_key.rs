@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crate::shard::Ahead;
 use crate::shard::Stopped;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::ShardHandle;

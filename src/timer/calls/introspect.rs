@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
-use std::time::{Duration, Instant};
 
 use crate::shard::Tag;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{NUMBERS, PLACES};

@@ -1,10 +1,10 @@
 //! Timers that fire once: after a delay, at a deadline, or at any time within a window.
 
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 use crate::error::ScheduleError;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{ShardHandle, WindowEnd};

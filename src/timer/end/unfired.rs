@@ -11,10 +11,10 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
-use std::time::Instant;
 
 use crate::shard::Stopped;
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{Ended, ShardHandle};
 use crate::timer::task::{Task, TaskKind};

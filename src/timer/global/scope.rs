@@ -18,13 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use pin_project_lite::pin_project;
 
 use crate::clock::{Clock, ManualClock};
 use crate::sync::thread_local;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::shard::ShardHandle;
 use crate::timer::task::Task;

@@ -4,7 +4,6 @@
 //! Each thread is set up, and its shard's core, before `build` returns. With a manual clock there
 //! are no threads: the clock runs the workers. `build_driven` starts none either.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,7 +26,7 @@ use crate::timer::time::{Time, nanos};
 const MAX_SHARDS: usize = 1024;
 
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
-/// in a browser. (It has no clock there either, so `Instant::now` would panic.)
+/// in a browser. There, timeouts turn the timer, with the feature `web`.
 const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
@@ -78,10 +77,7 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
         let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
         if !HAS_THREADS && manual.is_none() {
-            let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or \
-                           a shard, needs none";
-            let error = io::Error::new(io::ErrorKind::Unsupported, message);
-            return Err(BuildError::Spawn { shard: 0, error });
+            return super::browser::build(self);
         }
         let cores = if self.pin_to_cores { cores() } else { Vec::new() };
         // A system that does not list its cores cannot pin a thread either.
@@ -138,7 +134,7 @@ impl TimerBuilder {
     ///
     /// # Panics
     ///
-    /// If the standard library has no clock: in a browser (`wasm32-unknown-unknown`).
+    /// If the standard library has no clock: on `wasm32-unknown-unknown` without the feature `web`.
     ///
     /// # Performance
     ///

@@ -15,9 +15,9 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crate::clock::UserCode;
+use crate::time::{Duration, Instant};
 use crate::timer::end::Inner;
 use crate::timer::guard::Shield;
 use crate::timer::parker::Parker;
@@ -72,7 +72,7 @@ pub struct Driver {
     /// What is around that waker.
     shield: Weak<Shield>,
     /// The first shard, where that waker's panics count.
-    handle: Arc<ShardHandle>,
+    pub(super) handle: Arc<ShardHandle>,
 }
 
 impl Driver {

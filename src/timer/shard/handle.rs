@@ -5,7 +5,6 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
@@ -18,6 +17,7 @@ use crate::shard::{Advancer, Key, Scheduler};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::guard::{PanicGuard, PanicHook};
 use crate::timer::task::{Inline, Members, RanTask, Task, TaskBody};
 use crate::timer::time::{Nanos, Time, nanos};

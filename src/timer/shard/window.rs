@@ -1,10 +1,10 @@
 //! The ends of a window in which a timer may fire.
 
 use std::ops::{RangeInclusive, Sub};
-use std::time::{Duration, Instant};
 
 use super::handle::ShardHandle;
 use crate::error::ScheduleErrorKind;
+use crate::time::{Duration, Instant};
 use crate::timer::time::{Nanos, nanos};
 
 impl ShardHandle {

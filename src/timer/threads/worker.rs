@@ -14,12 +14,12 @@
 //! [`drivers`](crate::timer::threads)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::pace::Pace;
 use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{Executor, Job, ShardHandle};
 use crate::timer::task::{DueTask, RanTask, Task};

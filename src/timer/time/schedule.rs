@@ -1,6 +1,6 @@
 //! When a recurring timer is due next. The thread that runs the timer's callback asks its schedule.
 
-use std::time::{Duration, Instant};
+use crate::time::{Duration, Instant};
 
 /// Decides when a recurring timer is due, one occurrence after the other; for
 /// [`Timer::schedule_with`](crate::Timer::schedule_with).

@@ -9,11 +9,11 @@
 //! A [`Time`] does not change after its start. Each shard of a timer has a copy.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::roundest::roundest;
 use crate::clock::{Clock, FastClock};
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::guard::PanicGuard;
 use crate::unwind::DropQuietly;
 

@@ -5,9 +5,8 @@
 //! the next date again. That date depends on nothing but the reading and the last date that was
 //! due, so it does not matter when and how often the clock was set before.
 
-use std::time::{Duration, Instant, SystemTime};
-
 use super::schedule::Schedule;
+use crate::time::{Duration, Instant, SystemTime};
 
 /// How often it looks, unless the user says otherwise.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
