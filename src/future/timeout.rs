@@ -18,7 +18,7 @@ use crate::timer::{Inherited, ShardHandle};
 pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
     /// The free function [`timeout`](crate::timeout()) returns a
-    /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global timer.
+    /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global `Timer`.
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
     /// times out. Where a [`Sleep`] would give way to other tasks, a poll does so before it polls

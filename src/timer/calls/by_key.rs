@@ -23,7 +23,7 @@ impl Timer {
     ///
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the timer's thread. A callback that waits at an
+    /// after it, where it ran or on the `Timer`'s thread. A callback that waits at an
     /// [`Executor`](crate::Executor) then does not run: its [`Job`](crate::Job) drops it.
     ///
     /// # Panics
@@ -60,7 +60,7 @@ impl Timer {
         reschedule_in(handle, key, handle.tick_after(delay))
     }
 
-    /// Makes a pending timer fire at `deadline`, by the timer's clock; as
+    /// Makes a pending timer fire at `deadline`, by the `Timer`'s clock; as
     /// [`reschedule_after`](Self::reschedule_after).
     #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
@@ -128,8 +128,8 @@ impl Timer {
     /// Returns whether a timer is pending: neither fired nor cancelled. A recurring timer is
     /// pending also while its callback runs.
     ///
-    /// While other threads use the timer, the answer is that of some moment during the call. After
-    /// `false` it is always `false`.
+    /// While other threads use the `Timer`, the answer is that of some moment during the call.
+    /// After `false` it is always `false`.
     ///
     /// # Examples
     ///

@@ -24,7 +24,7 @@ use crate::unwind::unpoisoned;
 /// particular order.
 ///
 /// Dropping it drops the callbacks that are left. A panic in such a drop is counted and reported,
-/// like a panic in a callback that fires. The callbacks stay in the timer's memory until they are
+/// like a panic in a callback that fires. The callbacks stay in the `Timer`'s memory until they are
 /// taken.
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
@@ -38,7 +38,7 @@ pub struct Unfired {
     members: Mutex<std::vec::IntoIter<UnfiredTask>>,
 }
 
-/// A callback that was not called before its timer was shut down.
+/// A callback that was not called before its `Timer` was shut down.
 ///
 /// A panic in its drop is counted and reported, like a panic in a callback that fires.
 pub struct UnfiredTask {
@@ -159,7 +159,7 @@ impl UnfiredTask {
     }
 
     /// Returns when the callback was due, rounded up to a tick; `None` if the system cannot
-    /// represent that time, or it is more than 2^61 ticks after the timer's start.
+    /// represent that time, or it is more than 2^61 ticks after the `Timer`'s start.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.handle.time.instant(self.handle.time.start_of(self.deadline))

@@ -31,7 +31,7 @@ use crate::sync::{Ordering, thread_local};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Each thread schedules on one shard, which it gets at its first use of the timer. If a
+    /// Each thread schedules on one shard, which it gets at its first use of the `Timer`. If a
     /// shard's thread is pinned to the core to which the calling thread is pinned, it is that
     /// shard. Otherwise it is one of the shards that the fewest threads have.
     ///
