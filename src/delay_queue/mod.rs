@@ -44,7 +44,8 @@ use list::{Listing, SHARE};
 /// `Timer`'s [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the
 /// order of values that are due at about the same time may differ.
 ///
-/// The queue is a handle of its [`Timer`]: it keeps the `Timer` from ending with its last handle.
+/// The queue is a handle of its [`Timer`]: the `Timer` does not end while the queue exists, unless
+/// it is shut down.
 ///
 /// # What becomes of the values
 ///

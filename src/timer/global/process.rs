@@ -56,7 +56,7 @@ impl Timer {
         Self::try_global().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
     }
 
-    /// Returns the [global](Self::global) `Timer`, or the reason why it cannot be made. After an
+    /// Returns the [global `Timer`](Self::global), or the reason why it cannot be made. After an
     /// error, the next call tries again.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Timer {
     /// While the call waits, the `Timer` may still take timers, for instance from such a callback.
     /// It returns them with the others. Once it has returned, scheduling is an error.
     ///
-    /// The [global](Self::global) `Timer` is not shut down: the call returns nothing, and the
+    /// The [global `Timer`](Self::global) is not shut down: the call returns nothing, and the
     /// `Timer` works on. Nor is the `Timer` of a [`Group`](crate::Group): by a group's handle the
     /// call ends the group alone, and returns its callbacks.
     ///

@@ -35,7 +35,7 @@ impl Timer {
     /// Makes a `Timer` with the defaults of [`builder`](Self::builder), and starts its threads.
     ///
     /// The `Timer` ends when its last handle is dropped, and what is pending is dropped with it:
-    /// keep a handle, or use the [`global`](Self::global) `Timer`.
+    /// keep a handle, or use the [global `Timer`](Self::global).
     ///
     /// # Examples
     ///
@@ -72,8 +72,8 @@ impl TimerBuilder {
     ///
     /// # Performance
     ///
-    /// Starts threads. The first `Timer` of a process starts one more, which ends within some 10
-    /// ms: it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
+    /// Starts threads. The first `Timer` of a process starts one more, which ends within some
+    /// 10 ms: it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
         let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
         let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
