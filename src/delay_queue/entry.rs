@@ -33,7 +33,7 @@ pub struct Expired<T> {
     /// The key that `insert` returned.
     pub key: QueueKey,
     /// When the value was due. After a reset it is the time of the tick, unless that is the tick of
-    /// the insert: then it is what the insert asked for. A time before the start of the timer is
+    /// the insert: then it is what the insert asked for. A time before the start of the `Timer` is
     /// shown as that start.
     pub deadline: Instant,
 }
