@@ -17,8 +17,9 @@ use crate::timer::task::Members;
 /// see [`Drivers`](crate::Drivers).
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
-/// thread. Clones are handles of the same `Timer`. The `Timer` is shut down when the last handle is
-/// dropped. A callback that holds a handle keeps the `Timer` from that until the callback has run.
+/// thread. Clones are handles of the same `Timer`. The drop of the last handle shuts the `Timer`
+/// down, and waits for callbacks that run, as [`shutdown`](Self::shutdown) does. A callback that
+/// holds a handle keeps the `Timer` alive until the callback has run.
 ///
 /// Each thread schedules on one shard, which it gets when it first uses the `Timer`.
 /// [`Placement`](crate::Placement) says which, and offers other choices.

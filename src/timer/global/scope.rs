@@ -249,8 +249,8 @@ impl ManualClock {
     /// The end of the scope shuts its `Timer` down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
     /// system's clock, to the same deadline, unless this clock has passed that. A scope in a scope
-    /// has a `Timer` of its own. A [`Deadline`] around the scope is as far away by this clock as it
-    /// is by the one outside.
+    /// has a `Timer` of its own. A [`Deadline`](crate::Deadline) around the scope is as far away by
+    /// this clock as it is by the one outside.
     ///
     /// # Examples
     ///

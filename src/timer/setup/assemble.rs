@@ -165,8 +165,7 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards and drivers each.
+    /// Makes `pools` pools, each with the workers of `each` shards and with `drivers` threads.
     pub(in crate::timer) fn assemble(
         &self,
         config: &Config,
