@@ -101,9 +101,9 @@ impl ManualClock {
     ///
     /// If a callback that this clock runs calls it, time passes while the callback runs, and what
     /// becomes due meanwhile runs after the callback. If another thread is moving the clock, the
-    /// call waits for that thread, unless a callback of any `Timer` makes it: then it adds the time
-    /// and returns, and the other thread runs what is due: the clock ends at the later of the two
-    /// times.
+    /// call waits for that thread. Only a call from a callback, of any `Timer`, does not wait: it
+    /// adds the time and returns, and the other thread runs what is due. The clock then ends at the
+    /// later of the two times.
     ///
     /// The clock can be moved by about 584 years in all, and stays there.
     ///

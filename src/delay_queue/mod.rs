@@ -37,8 +37,8 @@ use list::{Listing, SHARE};
 /// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes
 /// to one of them. They wait while the queue is empty, because other threads may insert. The queue
 /// ends when it is [closed](Self::close) and all values are taken, or when the `Timer` has been
-/// shut down and all that has expired is taken. Of a task's polls, every 128th on a thread gives
-/// way to other tasks, as with a [`Sleep`](crate::Sleep).
+/// shut down and all that has expired is taken. As with a
+/// [`Sleep`](crate::Sleep), every 128th of a task's ready polls on a thread is pending first.
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick, or to the
 /// `Timer`'s [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the

@@ -46,7 +46,7 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # Range
 ///
 /// A deadline is never more than 100 years from now: [`after`](Self::after) and
-/// [`remaining`](Self::remaining) take a longer time for 100 years.
+/// [`remaining`](Self::remaining) treat a longer time as 100 years.
 ///
 /// # Performance
 ///
@@ -176,7 +176,7 @@ impl Deadline {
         format!("{}{unit}", (left / nanos).max(1))
     }
 
-    /// Returns the deadline that is so far from now as the value of gRPC's header says.
+    /// Returns the deadline that a value of gRPC's header gives, counted from now.
     ///
     /// A value of zero is not valid, but some clients send it for a deadline that has passed: it is
     /// read as that.

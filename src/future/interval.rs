@@ -190,7 +190,8 @@ impl Interval {
     ///
     /// [`SleepError`], if the `Timer` has been shut down or refuses another sleep, the interval's
     /// [`Group`](crate::Group) was cancelled, or the period is zero. After a refusal the next call
-    /// waits for the same tick. After an end no tick comes, nor one that had passed before it.
+    /// waits for the same tick. After the end of the `Timer` or the group no tick comes, not even
+    /// one that was missed before.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context)).await
     }

@@ -95,10 +95,10 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
 
     /// Returns whether the sleep is over: its next poll is ready.
     ///
-    /// For a sleep that waits, the timer decides; for any other, and for one whose timer has been
-    /// shut down, the clock decides. Between two resets, the answer never returns to false. (A
-    /// user's [`Clock`](crate::Clock) that is set back may make it false again before the first
-    /// poll.)
+    /// A sleep that waits is over once its timer has fired. For any other sleep, and for one whose
+    /// `Timer` has been shut down, the clock decides. Between two resets, the answer never returns
+    /// to false. (A user's [`Clock`](crate::Clock) that is set back may make it false again before
+    /// the first poll.)
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         self.wait.is_elapsed(&self.handle)

@@ -25,8 +25,8 @@ pin_project! {
     /// anything. A future that itself gives way is not ready then, and the time limit decides.
     ///
     /// Within the [scope](crate::Deadline::scope) of a deadline, the time ends there at the latest.
-    /// A poll that comes after that deadline is ready, also if the timer has not fired yet: of time
-    /// limits in each other that end at the same deadline, the innermost ends first.
+    /// A poll that comes after that deadline is ready, also if the timer has not fired yet: of
+    /// nested time limits that end at the same deadline, the innermost ends first.
     ///
     /// # Examples
     ///

@@ -77,8 +77,8 @@ impl Timer {
     }
 
     /// Returns the [`stats`](Self::stats), and begins anew to look for the
-    /// [`longest_recent_callback`](crate::Figures::longest_recent_callback). For the part of a program that
-    /// reports to a monitoring system, of which there is one for each `Timer`.
+    /// [`longest_recent_callback`](crate::Figures::longest_recent_callback). Call it from one place
+    /// for each `Timer`: the one that reports to a monitoring system.
     ///
     /// # Examples
     ///

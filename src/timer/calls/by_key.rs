@@ -28,9 +28,9 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](crate::TimerBuilder::on_panic) instead, and so
-    /// is always one in the drop of a schedule.
+    /// If the callback panics when it is dropped; the timer is cancelled. While another panic
+    /// unwinds the thread, this one is counted and [reported](crate::TimerBuilder::on_panic)
+    /// instead. A panic in the drop of a schedule is always counted and reported.
     ///
     /// # Performance
     ///
@@ -115,8 +115,8 @@ impl Timer {
     /// Returns a guard that cancels the timer when it is dropped.
     ///
     /// The guard of a timer that has ended, or of another [`Timer`]'s key, does nothing. A
-    /// [reschedule](Self::reschedule_after) by the key that gives the timer another key leaves the
-    /// guard without it: reschedule by the guard ([`CancelGuard::reschedule_after`]).
+    /// [reschedule](Self::reschedule_after) by the key may give the timer another key, which the
+    /// guard does not know. So reschedule by the guard ([`CancelGuard::reschedule_after`]).
     ///
     /// # Performance
     ///

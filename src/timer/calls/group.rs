@@ -32,8 +32,8 @@ use crate::timer::task::{Members, Membership};
 /// Timers, sleeps and recurring callbacks that end together: when [`cancel_all`](Self::cancel_all)
 /// is called, or when the last handle of the group is dropped. Made by [`Timer::group`].
 ///
-/// A connection, a session or an actor owns a group. A group is used as its [`Timer`] is: it has
-/// all methods of a [`Timer`], and what they schedule is a member of the group. So are the sleeps,
+/// A connection, a session or an actor owns a group. A group has all
+/// methods of its [`Timer`], and what they schedule is a member of the group. So are the sleeps,
 /// timeouts and intervals that they make, but no [`DelayQueue`](crate::DelayQueue).
 ///
 /// A member leaves the group when its callback has run, or was cancelled; one that recurs, when it
@@ -141,7 +141,7 @@ impl Timer {
     }
 
     /// Returns a handle of the `Timer` itself: what it schedules is no member of a group. For a
-    /// handle that is that of no group, it is a clone.
+    /// handle without a group, it is a clone.
     ///
     /// # Examples
     ///
@@ -171,13 +171,13 @@ impl Group {
     /// Cancels all members, and returns how many will not fire (again) because of that.
     ///
     /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
-    /// count a member that is being fired. A recurring callback that is running does not recur, but
-    /// one that runs before the call that schedules it has returned may recur until that returns.
-    /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
-    /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep
-    /// that has not been polled yet has no timer and is not counted. A callback that the `Timer`
-    /// has passed to an executor is being fired, unless it recurs: then it is cancelled, and does
-    /// not run.
+    /// count a member that is being fired. A recurring callback that is running does not recur.
+    /// One whose schedule call has not returned yet is an exception: it may recur until that
+    /// returns. Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled),
+    /// unless their deadline has passed when they are polled. They stay cancelled after a reset. A
+    /// sleep that has not been polled yet has no timer and is not counted. A callback that the
+    /// `Timer` has passed to an executor is being fired, unless it recurs: then it is cancelled,
+    /// and does not run.
     ///
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an

@@ -151,8 +151,8 @@ impl UnfiredTask {
         Some(Self { key, deadline, handle: Arc::clone(handle), task: Some(task) })
     }
 
-    /// Returns the timer's key: the one that the call which scheduled the timer, or rescheduled it
-    /// last, has returned. It finds nothing any more, and names the callback to its owner.
+    /// Returns the timer's key: the one that the schedule, or the last reschedule, has returned. It
+    /// finds no timer any more. By it, a program knows which callback this is.
     #[must_use]
     pub fn key(&self) -> TimerKey {
         self.key

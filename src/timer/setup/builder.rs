@@ -54,9 +54,9 @@ impl TimerBuilder {
     /// slack of a year, a timer may be a year late.
     ///
     /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when
-    /// they are rescheduled or reset. What names a window has that window instead:
+    /// they are rescheduled or reset. A call that names a window has that window instead:
     /// `schedule_within`, [`sleep_within`](crate::Timer::sleep_within),
-    /// [`timeout_within`](crate::Timer::timeout_within); `at..=at` is exact. So has an
+    /// [`timeout_within`](crate::Timer::timeout_within); `at..=at` is exact. So does
     /// [`Interval::slack`](crate::Interval::slack). A recurring timer does not drift, but one whose
     /// period is shorter than the slack has several occurrences at a time.
     ///
@@ -218,8 +218,8 @@ impl TimerBuilder {
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](crate::Timer::cancel) drops,
     /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
-    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)(crate::Driver)'s waker that was registered
-    /// while the system had no memory, end without effect.
+    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was
+    /// registered while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.on_panic = Some(DropQuietly::new(Arc::new(hook)));
         self

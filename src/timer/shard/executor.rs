@@ -62,8 +62,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
-    /// A panic in it is caught, counted, and reported to the `Timer`'s hook.
+    /// Runs the callback. If its recurring timer was cancelled meanwhile, drops the callback
+    /// instead. A panic in it is caught, counted, and reported to the `Timer`'s hook.
     ///
     /// Like every callback, a job waits for no other: where it shuts a `Timer` down or moves a
     /// [`ManualClock`](crate::ManualClock), that does not wait for what another thread runs.
