@@ -1,4 +1,4 @@
-//! The shard of the global timer: of the process's, or of a scope's.
+//! The shard of the global `Timer`: of the process's, or of a scope's.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! What all handles of a timer share: its shards, and how their workers are visited (by drivers
+//! What all handles of a `Timer` share: its shards, and how their workers are visited (by drivers
 //! with threads, a manual clock or an event loop) and ended by a shutdown.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
 //! two cases the shutdown does not wait:
 //!
-//! - *The caller is user code of a timer*, this one or another: a callback, or anything else on a
+//! - *The caller is user code of a `Timer`*, this one or another: a callback, or anything else on a
 //!   thread that visits shards. So no threads wait for each other in a circle.
 //! - *The worker is in `Executor::execute`*: an executor may wait for the caller, or for space that
 //!   the caller has to make.

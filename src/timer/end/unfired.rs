@@ -1,4 +1,4 @@
-//! What had not fired when a timer was shut down.
+//! What had not fired when a `Timer` was shut down.
 //!
 //! The end of each shard is one walk over its nodes. It wakes sleeps and leaves callbacks in their
 //! nodes. From there they are taken out one at a time, so neither a shutdown nor a drop copies what

@@ -1,4 +1,4 @@
-//! The global timer: made on first use, shared by the whole process, never shut down.
+//! The global `Timer`: made on first use, shared by the whole process, never shut down.
 //!
 //! Its threads run until the process ends. Handles of it are ordinary handles; `shutdown` knows it
 //! by its address, so no timer carries a mark. The scope of a manual clock has a global timer of

@@ -4,13 +4,13 @@
 //! restores the former value, also if a panic ends it. The thread alone reads and writes it, so
 //! there are no races, and no models of them.
 //!
-//! The scope of a manual clock has a timer of its own, which is the global one for the code within.
-//! The futures of the free functions count their uses of it, so its memory goes back after the end
-//! of the scope, when the last of them is dropped. [`Timer::global`] returns a reference for ever:
-//! a scope in which it is called keeps its timer's memory.
+//! The scope of a manual clock has a `Timer` of its own, which is the global one for the code
+//! within. The futures of the free functions count their uses of it, so its memory goes back after
+//! the end of the scope, when the last of them is dropped. [`Timer::global`] returns a reference
+//! for ever: a scope in which it is called keeps its `Timer`'s memory.
 //!
-//! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
-//! process's timer (`Sleep::poll_global`), and other calls return the error.
+//! The end of the scope shuts the `Timer` down. A sleep that outlives the scope goes on on the
+//! process's `Timer` (`Sleep::poll_global`), and other calls return the error.
 
 use std::cell::RefCell;
 use std::future::IntoFuture;

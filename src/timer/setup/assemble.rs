@@ -1,4 +1,4 @@
-//! Makes a timer: checks the settings once, makes the shards and the pools of their workers, and
+//! Makes a `Timer`: checks the settings once, makes the shards and the pools of their workers, and
 //! starts the threads.
 //!
 //! Each thread is set up, and its shard's core, before `build` returns. With a manual clock there

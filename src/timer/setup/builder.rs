@@ -1,4 +1,4 @@
-//! The settings of a timer.
+//! The settings of a `Timer`.
 
 use std::sync::Arc;
 use std::time::Duration;

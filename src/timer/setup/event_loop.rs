@@ -1,8 +1,8 @@
-//! A driver without a thread: the user's event loop turns the timer's shards.
+//! A driver without a thread: the user's event loop turns the `Timer`'s shards.
 //!
 //! The workers lie in a [pool](crate::timer::threads) without threads, so a shutdown takes them as it
 //! takes those of threads. A turn takes each worker out, lets it run what is due, and puts it back.
-//! If the timer has ended meanwhile, the turn ends the worker. All others are ended by the
+//! If the `Timer` has ended meanwhile, the turn ends the worker. All others are ended by the
 //! shutdown.
 //!
 //! # Why no wake-up is lost

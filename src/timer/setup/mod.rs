@@ -1,4 +1,4 @@
-//! Builds a timer: with threads, on a manual clock, or in an event loop.
+//! Builds a `Timer`: with threads, on a manual clock, or in an event loop.
 
 mod assemble;
 mod builder;

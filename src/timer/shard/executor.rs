@@ -1,4 +1,4 @@
-//! Where callbacks run if not on the timer's threads.
+//! Where callbacks run if not on the `Timer`'s threads.
 
 use std::fmt;
 use std::sync::Arc;

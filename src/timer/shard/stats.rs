@@ -1,4 +1,4 @@
-//! What a timer has done, and how late.
+//! What a `Timer` has done, and how late.
 
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
