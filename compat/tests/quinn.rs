@@ -17,7 +17,7 @@ use quinn::{
     TransportConfig,
 };
 use shardwheel::{Clock, ManualClock, Timer};
-use shardwheel_compat::QuinnRuntime;
+use shardwheel_compat::{QuinnRuntime, virtual_time};
 
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -118,6 +118,27 @@ fn in_a_scope_a_connection_ends_by_the_clock() {
             }
             assert!(clock.now() - begin >= IDLE, "closed after {:?}", clock.now() - begin);
         }));
+    });
+}
+
+/// An idle connection ends by the clock, in no time; pings keep one for minutes.
+#[test]
+fn by_virtual_time() {
+    virtual_time(|clock| async move {
+        for keep_alive in [None, Some(IDLE / 2)] {
+            let connection = connect(QuinnRuntime::default(), keep_alive).await;
+            exchange(&connection).await;
+            let begin = clock.elapsed();
+            let limit = Duration::from_secs(300);
+            let closed = shardwheel::timeout(limit, connection.closed()).await;
+            let spent = clock.elapsed() - begin;
+            match keep_alive {
+                None => assert_eq!(closed, Ok(ConnectionError::TimedOut)),
+                Some(_) => assert!(closed.is_err() && connection.close_reason().is_none()),
+            }
+            let expected = if keep_alive.is_some() { limit..=limit } else { IDLE..=3 * IDLE };
+            assert!(expected.contains(&spent), "{spent:?}");
+        }
     });
 }
 

@@ -9,7 +9,7 @@ use aws_smithy_async::future::timeout::Timeout;
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use common::run;
 use shardwheel::Timer;
-use shardwheel_compat::SmithySleep;
+use shardwheel_compat::{SmithySleep, virtual_time};
 
 const LIMIT: Duration = Duration::from_millis(30);
 
@@ -34,5 +34,20 @@ fn sleeps_are_on_the_global_timer_by_default() {
         SmithySleep::default().sleep(LIMIT).await;
         assert!(begin.elapsed() >= LIMIT);
         assert!(Timer::global().stats().fired >= 1);
+    });
+}
+
+#[test]
+fn by_virtual_time() {
+    virtual_time(|clock| async move {
+        let hour = Duration::from_secs(3600);
+        let sleeps = SharedAsyncSleep::new(SmithySleep::default());
+        let answer = async {
+            sleeps.sleep(2 * hour).await;
+        };
+        assert!(Timeout::new(answer, sleeps.sleep(hour)).await.is_err());
+        assert_eq!(clock.elapsed(), hour);
+        assert!(Timeout::new(sleeps.sleep(hour), sleeps.sleep(2 * hour)).await.is_ok());
+        assert_eq!(clock.elapsed(), 2 * hour);
     });
 }

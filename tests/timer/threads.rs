@@ -167,3 +167,44 @@ fn a_forked_process_makes_timers() {
         drop(first);
     });
 }
+
+/// The global timer of a process has no threads in the child of a fork: its timers never fire there.
+/// All calls return, a new timer works beside it, and a child that makes the first use of the global
+/// timer has one that fires.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_forked_process_and_the_global_timer() {
+    alone(|| {
+        let fires = |timer: &Timer, limit| {
+            let (sender, receiver) = mpsc::channel();
+            timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
+            receiver.recv_timeout(limit).is_ok()
+        };
+        let (soon, patience) = (ms(200), std::time::Duration::from_secs(20));
+        for is_used in [false, true] {
+            if is_used {
+                assert!(fires(Timer::global(), patience));
+            }
+            // SAFETY: the child uses the allocator, whose locks are free after a fork, and what is
+            // tested here.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let global = Timer::global();
+                let is_right = if is_used {
+                    let hour = std::time::Duration::from_secs(3600);
+                    let key = global.schedule_after(hour, || ()).expect("it is open");
+                    !fires(global, soon) && global.cancel(key) && global.stats().pending == 1
+                } else {
+                    fires(global, patience)
+                };
+                let is_right = is_right && fires(&Timer::new().expect("the defaults are valid"), patience);
+                // SAFETY: nothing of this process is needed any more.
+                unsafe { libc::_exit(i32::from(!is_right)) };
+            }
+            let mut status = -1;
+            // SAFETY: the status is a place for an integer.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!((waited, status, is_used), (child, 0, is_used));
+        }
+    });
+}

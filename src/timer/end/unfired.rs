@@ -137,18 +137,11 @@ impl UnfiredTask {
     /// Cancels a pending timer, and returns its callback. A sleep is woken.
     fn take(handle: &Arc<ShardHandle>, key: TimerKey) -> Option<Self> {
         let deadline = handle.scheduler.deadline(key.key()).unwrap_or(Tick::MAX);
-        let mut task = match key.recurs() {
-            false => handle.scheduler.cancel(key.key())?,
-            true => match handle.scheduler.stop(key.key()) {
-                Stopped::Pending(task) => task,
-                _ => return None,
-            },
-        };
-        if let Some(waker) = task.take_waker() {
-            handle.guard.run(None, || waker.wake());
-            return None;
-        }
-        Some(Self { key, deadline, handle: Arc::clone(handle), task: Some(task) })
+        let Stopped::Pending(task) = handle.scheduler.stop(key.key()) else { return None };
+        let is_callback = task.kind().is_callback();
+        let unfired = Self { key, deadline, handle: Arc::clone(handle), task: Some(task) };
+        // The drop wakes the sleep.
+        is_callback.then_some(unfired)
     }
 
     /// Returns the timer's key: the one that the schedule, or the last reschedule, has returned. It
