@@ -23,8 +23,8 @@ use shardwheel::{Schedule, WallSchedule};
 ///
 /// The expression has five fields (minute, hour, day of the month, month, day of the week), or six
 /// with the seconds before them, or seven with the year after those, as
-/// [croner](https://docs.rs/croner) reads them. There are no dates after the year 5000. What happens
-/// when the wall clock is set, and after a suspend, is that of a [`WallSchedule`].
+/// [croner](https://docs.rs/croner) reads them. There are no dates after the year 5000. After a
+/// suspend, and when the wall clock is set, it behaves as a [`WallSchedule`].
 ///
 /// With a day of the month *and* a day of the week, one of the two suffices, if neither field is a
 /// `*` alone: `0 0 13 * 5` is due on each 13th and on each Friday. A step such as `*/2` counts as a
@@ -39,7 +39,8 @@ use shardwheel::{Schedule, WallSchedule};
 ///   be that on another day (in Nuuk, where a Saturday in March ends at 23:00, 23:30 is due at the
 ///   first moment of Sunday), and if the gap leaves out a whole day.
 ///   One with a `*` or a step in its seconds, minutes or hours (`*/30 * * * *`) has no dates in the
-///   gap. Neither has a list or a range (`30 2,14 * * *`): make a timer for each of its times.
+///   gap. Nor does one with a list or a range (`30 2,14 * * *`): make a timer for each of its
+///   times.
 /// - A local time that *exists twice* (02:30 in the night in which 03:00 becomes 02:00): an
 ///   expression with a fixed time is due once, the first time; one with a `*`, a step, a list or a
 ///   range both times.

@@ -4,9 +4,9 @@
 //! # What is in which file
 //!
 //! Each library has a file and a feature of its own, with the library's name. All those that sleep
-//! share `Sleep`, and choose their timer in the same way: `default()` is on the
-//! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's. The map of entries that
-//! end on time is a folder, `expiring_map`.
+//! share `Sleep`, and choose their `Timer` in the same way: `default()` is on the
+//! [global `Timer`](shardwheel::Timer::global), `new(timer)` on the caller's. The map of entries
+//! that end on time is a folder, `expiring_map`.
 
 #[cfg(feature = "backon")]
 mod backon;

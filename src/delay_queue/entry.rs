@@ -32,9 +32,8 @@ pub struct Expired<T> {
     pub value: T,
     /// The key that `insert` returned.
     pub key: QueueKey,
-    /// When the value was due. After a reset it is the time of the tick, unless that is the tick of
-    /// the insert: then it is what the insert asked for. A time before the start of the timer is
-    /// shown as that start.
+    /// When the value was due, as `insert` was asked for it. After a reset to another tick it is
+    /// the time of that tick. A time before the start of the `Timer` is shown as that start.
     pub deadline: Instant,
 }
 

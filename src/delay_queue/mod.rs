@@ -36,20 +36,21 @@ use list::{Listing, SHARE};
 /// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
 /// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes
 /// to one of them. They wait while the queue is empty, because other threads may insert. The queue
-/// ends when it is [closed](Self::close) and all values are taken, or when the timer has been shut
-/// down and all that has expired is taken. Of a task's polls, every 128th on a thread gives way to
-/// other tasks, as with a [`Sleep`](crate::Sleep).
+/// ends when it is [closed](Self::close) and all values are taken, or when the `Timer` has been
+/// shut down and all that has expired is taken. As with a
+/// [`Sleep`](crate::Sleep), every 128th of a task's ready polls on a thread is pending first.
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick, or to the
-/// timer's [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the order of
-/// values that are due at about the same time may differ.
+/// `Timer`'s [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the
+/// order of values that are due at about the same time may differ.
 ///
-/// The queue is a handle of its [`Timer`]: it keeps the timer from ending with its last handle.
+/// The queue is a handle of its [`Timer`]: the `Timer` does not end while the queue exists, unless
+/// it is shut down.
 ///
 /// # What becomes of the values
 ///
 /// Each value comes out once: by a consumer when it has expired, or by [`remove`](Self::remove).
-/// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
+/// If the `Timer` is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
 /// [`Timer::shutdown`] does not return it. If the queue is dropped, all its values are dropped with
 /// it, at once; a consumer of an [`Arc`] keeps the queue while it waits.
 ///
@@ -97,9 +98,9 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the value, if the queue is [closed](Self::close), if the timer has
-    /// been shut down, if as many timers are pending as the timer may hold, or if the system gives
-    /// no memory.
+    /// [`ScheduleError`], with the value, if the queue is [closed](Self::close), if the `Timer` has
+    /// been shut down, if as many timers are pending as the `Timer` may hold, or if the system
+    /// gives no memory.
     ///
     /// # Performance
     ///
@@ -118,8 +119,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.insert_for(handle, times, value)
     }
 
-    /// Inserts a value that expires at `deadline`, by the clock of the timer; if that has passed, at
-    /// the next tick. As [`insert`](Self::insert).
+    /// Inserts a value that expires at `deadline`, by the clock of the `Timer`; if that has passed,
+    /// at the next tick. As [`insert`](Self::insert).
     ///
     /// # Errors
     ///
@@ -228,7 +229,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.move_to(key, |handle| handle.tick_after(delay))
     }
 
-    /// Makes a value expire at `deadline`, by the clock of the timer; as [`reset`](Self::reset).
+    /// Makes a value expire at `deadline`, by the clock of the `Timer`; as [`reset`](Self::reset).
     pub fn reset_at(&self, key: &QueueKey, deadline: Instant) -> bool {
         self.move_to(key, |handle| handle.tick_for(deadline))
     }

@@ -68,7 +68,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.give_out(self.shared.next_due())
     }
 
-    /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
+    /// Waits for the next value to expire. Resolves to `None` if the `Timer` has been shut down and
     /// all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// It waits while the queue is empty as well. Any number of tasks and threads may wait: each
@@ -98,11 +98,11 @@ impl<T: Send + 'static> DelayQueue<T> {
         poll_fn(move |context| self.poll_in_task(Some(waiter.consumer()), context))
     }
 
-    /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
+    /// Blocks the thread until the next value expires. Returns `None` if the `Timer` has been shut
     /// down and all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// In async code use [`next`](Self::next): this call would stop all tasks of its thread. A
-    /// callback of the timer must not call it either, because it would wait for its own thread.
+    /// callback of the `Timer` must not call it either, because it would wait for its own thread.
     ///
     /// Any number of threads and tasks may wait: each value goes to one of them.
     ///
@@ -174,8 +174,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         }
     }
 
-    /// Yields the values that had not expired when the timer was shut down, in no particular order.
-    /// Yields nothing before that.
+    /// Yields the values that had not expired when the `Timer` was shut down, in no particular
+    /// order. Yields nothing before that.
     ///
     /// # Examples
     ///
@@ -287,7 +287,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator
     /// that is dropped early: the rest stays. A value that expires during the call, or that another
     /// thread receives or removes meanwhile, comes out once: here or there. One that is inserted
-    /// meanwhile may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
+    /// meanwhile may stay. What a `Timer`'s end has left comes out by
+    /// [`unexpired`](Self::unexpired).
     ///
     /// # Examples
     ///
@@ -372,8 +373,8 @@ impl<T: Send + 'static> Drop for Waiter<'_, T> {
 }
 
 #[cfg(feature = "stream")]
-/// Yields what has expired; waits while nothing has. Ends when the timer has been shut down, or when
-/// the queue is closed and empty.
+/// Yields what has expired; waits while nothing has. Ends when the `Timer` has been shut down, or
+/// when the queue is closed and empty.
 impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 

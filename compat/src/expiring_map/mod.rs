@@ -59,24 +59,26 @@ const NEVER: Duration = Duration::from_nanos(u64::MAX);
 /// A concurrent map whose entries end at their deadlines, whether or not the map is used.
 ///
 /// Each entry has a time to live. When that has passed, readers do not see the entry any more, and
-/// the map calls `on_expired` with its key and value, on a thread of the timer: never early, and at
-/// most one tick late, plus the time for which its shard is held up. There is no clean-up to call.
+/// the map calls `on_expired` with its key and value, on a thread of the `Timer`: never early, and
+/// at most one tick late, plus the time for which its shard is held up. There is no clean-up to
+/// call.
 ///
 /// An entry ends once. If its deadline has passed, `on_expired` gets its value; if it was
 /// [removed](Self::remove) or replaced by an [insert](Self::insert) before that, the caller gets it.
 /// The map then keeps nothing of it. The number of entries is bounded: an insert beyond it is an
 /// error, and evicts nothing.
 ///
-/// Clones are handles of the same map. With the last one the map ends: it cancels its timers, and
-/// drops the entries without a call of `on_expired`. The map is a handle of its [`Timer`], and has
-/// one timer for each entry. After a shutdown of the timer, entries are seen until their deadlines,
-/// and are not reported.
+/// Clones are handles of the same map. When the last one is dropped, the map cancels its timers,
+/// and drops the entries without a call of `on_expired`. The map is a handle of its [`Timer`], and
+/// has one timer for each entry. After a shutdown of the `Timer`, entries are seen until their
+/// deadlines, and are not reported.
 ///
 /// `Hash` and `Eq` of a key run under a lock, and must not use the map. All other user code runs
 /// without one: `on_expired` may use the map in any way, block, or panic, as any callback of a
 /// timer. While it runs, later timers of its shard are late. If it panics, the panic is counted and
-/// reported by the timer, and its entry has ended. An executor of the timer that drops a job unrun
-/// leaves that entry unreported: it is not seen any more, and counts until an insert replaces it.
+/// reported by the `Timer`, and its entry has ended. An executor of the `Timer` that drops a job
+/// unrun leaves that entry unreported: it is not seen any more, and counts until an insert replaces
+/// it.
 ///
 /// # Examples
 ///
@@ -153,7 +155,7 @@ where
     V: Send + Sync + 'static,
 {
     /// Makes a map of at most `limit` entries, whose deadlines are timers of `timer`. They are no
-    /// members of a group: the handle of a [group](shardwheel::Group) stands for its timer.
+    /// members of a group: the handle of a [group](shardwheel::Group) stands for its `Timer`.
     ///
     /// `on_expired` gets the map, and the key and the value of the entry that has expired. The value
     /// is shared with readers that still hold it; [`Arc::into_inner`] takes it if there is none. A
@@ -180,7 +182,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`InsertError`], with the key and the value, if the map is full, or if the timer refuses:
+    /// [`InsertError`], with the key and the value, if the map is full, or if the `Timer` refuses:
     /// because it has been shut down, is full, or has no memory. What the map has then stays as it
     /// is.
     ///
@@ -215,7 +217,7 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     ///
     /// # Performance
     ///
-    /// O(1): a reading of the timer's clock, and a look under the shared lock.
+    /// O(1): a reading of the `Timer`'s clock, and a look under the shared lock.
     #[must_use]
     pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
     where

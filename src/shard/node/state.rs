@@ -86,8 +86,8 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `exchange` reads it after it has won the word, and so does whoever holds a cancelled node
-//!   (`linked_for`, `can_be_armed`, `arm_held`): no other thread writes it then.
+//! - `exchange` reads it after it has won the word, and so does the thread that holds a cancelled
+//!   node (`linked_for`, `can_be_armed`, `arm_held`): no other thread writes it then.
 //! - The advancer reads it (`pending`, `deadline`), which alone arms timers anew, and not between
 //!   its look and its swap.
 //! - `deadline_of` swaps the word after it has read `base`. Of a timer that recurs, its answer is

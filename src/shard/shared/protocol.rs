@@ -115,9 +115,10 @@
 //!   finds it, as with the inbox. As with the inbox, the second fence orders the note against the
 //!   advancer's look before a sleep.
 //!
-//! Two uses in turn: at the second, the producer may find the node linked for a later tick, the
-//! first timer's, and note nothing. The first note is enough: at its visit the advancer finds the
-//! second timer, or a held node that is linked for a later tick, and places that.
+//! If the node is used again twice before the advancer visits it, the producer may find it the
+//! second time linked for a later tick, that of the first timer, and then notes nothing. The first
+//! note is enough: at its visit the advancer finds the second timer, or a held node that is linked
+//! for a later tick, and places that.
 //!
 //! A producer that gives up a node which is set aside notes that too, so that the node is freed.
 //! This note may be missed, because no fence comes before it. Then the next sweep frees the node.

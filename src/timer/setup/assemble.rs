@@ -1,4 +1,4 @@
-//! Makes a timer: checks the settings once, makes the shards and the pools of their workers, and
+//! Makes a `Timer`: checks the settings once, makes the shards and the pools of their workers, and
 //! starts the threads.
 //!
 //! Each thread is set up, and its shard's core, before `build` returns. With a manual clock there
@@ -31,10 +31,10 @@ const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
 impl Timer {
-    /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
+    /// Makes a `Timer` with the defaults of [`builder`](Self::builder), and starts its threads.
     ///
-    /// The timer ends when its last handle is dropped, and what is pending is dropped with it: keep
-    /// a handle, or use the [`global`](Self::global) timer.
+    /// The `Timer` ends when its last handle is dropped, and what is pending is dropped with it:
+    /// keep a handle, or use the [global `Timer`](Self::global).
     ///
     /// # Examples
     ///
@@ -62,7 +62,7 @@ impl Timer {
 }
 
 impl TimerBuilder {
-    /// Builds the timer and starts its threads.
+    /// Builds the `Timer` and starts its threads.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl TimerBuilder {
     ///
     /// # Performance
     ///
-    /// Starts threads. The first timer of a process starts one more, which ends within some 10 ms:
-    /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
+    /// Starts threads. The first `Timer` of a process starts one more, which ends within some
+    /// 10 ms: it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
         let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
         let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
@@ -101,7 +101,7 @@ impl TimerBuilder {
         Ok(timer)
     }
 
-    /// Builds a timer without threads, and the driver that runs it in an event loop of the
+    /// Builds a `Timer` without threads, and the driver that runs it in an event loop of the
     /// caller's.
     ///
     /// Callbacks are `Send + 'static` here as well: any thread may schedule and cancel. What is
@@ -138,8 +138,8 @@ impl TimerBuilder {
     ///
     /// # Performance
     ///
-    /// Starts no thread, so the first timer of a process takes some milliseconds; on Linux some 10
-    /// if the process has several threads: see [`shard()`](crate::shard()).
+    /// Starts no thread, so the first `Timer` of a process takes some milliseconds; on Linux some
+    /// 10 if the process has several threads: see [`shard()`](crate::shard()).
     pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
@@ -161,8 +161,7 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards and drivers each.
+    /// Makes `pools` pools, each with the workers of `each` shards and with `drivers` threads.
     pub(in crate::timer) fn assemble(
         &self,
         config: &Config,

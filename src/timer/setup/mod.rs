@@ -1,4 +1,4 @@
-//! Builds a timer: with threads, on a manual clock, or in an event loop, of the user's or a browser's.
+//! Builds a `Timer`: with threads, on a manual clock, or in an event loop, of the user's or a browser's.
 
 mod assemble;
 #[cfg(all(feature = "web", target_family = "wasm", target_os = "unknown", not(target_feature = "atomics")))]

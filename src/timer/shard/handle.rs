@@ -44,9 +44,8 @@ pub struct ShardHandle {
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](crate::Unfired).
     pub(in crate::timer) ended: Mutex<Ended>,
-    /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
-    /// By the watchers' numbers. `None` once the shutdown has done so. Written under its lock, by
-    /// any thread.
+    /// What a shutdown calls after all timers of the shard have ended, by a watcher's number.
+    /// `None` after the shutdown has called them. Written under its lock, by any thread.
     watchers: Mutex<Option<BTreeMap<u64, Weak<dyn WatchesEnd>>>>,
 }
 

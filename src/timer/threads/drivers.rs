@@ -5,7 +5,7 @@ use crate::timer::time::Nanos;
 /// Which threads drive the shards of a [`Timer`](crate::Timer), for
 /// [`TimerBuilder::drivers`](crate::TimerBuilder::drivers).
 ///
-/// A timer has as many threads as shards, but they need not all be awake.
+/// A `Timer` has as many threads as shards, but they need not all be awake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Drivers {

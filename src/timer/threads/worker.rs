@@ -274,7 +274,7 @@ impl Worker {
         };
         // The advancer announces the tick.
         advancer.register_waker(&self.handle.waker);
-        // No wake: the worker is in nobody's reach, and the waker may be a user's.
+        // Does not wake: this call has the worker, and a user's waker may run any code.
         let (next, owes_sweep) = advancer.look_ahead();
         if owes_sweep {
             return self.turned_at;
