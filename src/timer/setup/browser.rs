@@ -1,9 +1,9 @@
-//! Turns a timer without threads in the event loop of a browser's page or worker.
+//! Turns a `Timer` without threads in the event loop of a browser's page or worker.
 //!
-//! One `setTimeout` waits for the driver's next deadline; a timer with nothing pending has none. A
+//! One `setTimeout` waits for the driver's next deadline; a `Timer` with nothing pending has none. A
 //! timer that comes later and is due earlier wakes the driver's waker, as does the shutdown. The
 //! waker queues a microtask, which the browser runs when the present task is over, however long it
-//! delays timeouts: it sets the timeout anew, or clears it at the end of the timer. Callbacks run in
+//! delays timeouts: it sets the timeout anew, or clears it at the end of the `Timer`. Callbacks run in
 //! timeouts alone, so callbacks that schedule at once leave the browser time to draw.
 //!
 //! Timeouts may come early by a part of a millisecond, late by a minute in a tab that is hidden, or
@@ -42,12 +42,12 @@ extern "C" {
 /// A driver, and the timeout that will turn it.
 struct TurnedByTimeouts {
     driver: Driver,
-    /// Calls [`look`](Self::look). It owns this, until the timer ends.
+    /// Calls [`look`](Self::look). It owns this, until the `Timer` ends.
     look: JsValue,
     timeout: Option<JsValue>,
 }
 
-/// Builds a timer that the event loop turns until it ends.
+/// Builds a `Timer` that the event loop turns until it ends.
 pub(super) fn build(builder: TimerBuilder) -> Result<Timer, BuildError> {
     let (timer, mut driver) = builder.build_driven()?;
     let turned = Rc::new(RefCell::new(None::<TurnedByTimeouts>));
@@ -67,7 +67,7 @@ pub(super) fn build(builder: TimerBuilder) -> Result<Timer, BuildError> {
 
 impl TurnedByTimeouts {
     /// Runs what is due if a timeout calls this, and sets the next timeout. Returns whether the
-    /// timer has ended.
+    /// `Timer` has ended.
     fn look(&mut self, is_timeout: bool) -> bool {
         if is_timeout {
             self.timeout = None;

@@ -1,4 +1,4 @@
-//! Says that there is no browser whose event loop could turn a timer.
+//! Says that there is no browser whose event loop could turn a `Timer`.
 
 use std::io::{Error, ErrorKind};
 

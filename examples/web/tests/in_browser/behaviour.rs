@@ -1,4 +1,4 @@
-//! How a timer behaves in a browser. `harness.js` runs each function here in an instance of its own.
+//! How a `Timer` behaves in a browser. `harness.js` runs each function here in an instance of its own.
 
 #![cfg(target_family = "wasm")]
 
@@ -238,7 +238,7 @@ pub async fn a_users_clock_and_a_manual_clock_work() {
     assert_eq!((slept, clock.elapsed()), (Some(()), HOUR));
 }
 
-/// A timer with ten timers, in bytes of the module's memory.
+/// A `Timer` with ten timers, in bytes of the module's memory.
 #[wasm_bindgen]
 pub async fn ten_timers_are_small() -> String {
     let memory: WebAssembly::Memory = wasm_bindgen::memory().unchecked_into();
