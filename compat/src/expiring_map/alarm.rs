@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use shardwheel::Schedule;
 
-use super::{ExpiringMap, Found, Shared};
+use super::ExpiringMap;
+use super::table::{Found, Shared};
 
 /// The first pause of an alarm that finds no entry. Each pause is twice the one before, so that an
 /// alarm whose caller is stopped for ever costs less and less.

@@ -35,23 +35,23 @@
 
 mod alarm;
 mod error;
+mod iter;
+mod table;
 
-use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use dashmap::{DashMap, Entry as Place};
-use shardwheel::{ScheduleErrorKind, Timer, TimerKey};
+use dashmap::DashMap;
+use shardwheel::{ScheduleErrorKind, Timer};
 
 use alarm::Alarm;
 pub use error::{InsertError, InsertErrorKind};
+pub use iter::MapEntry;
+use table::{Entry, Shared};
 
 /// A longer time to live never ends, as a timer's delay.
 const NEVER: Duration = Duration::from_nanos(u64::MAX);
@@ -112,41 +112,6 @@ pub struct ExpiringMap<K: Eq + Hash, V> {
     shared: Arc<Shared<K, V>>,
 }
 
-/// What the handles share.
-struct Shared<K: Eq + Hash, V> {
-    timer: Timer,
-    entries: DashMap<K, Entry<V>>,
-    limit: usize,
-    /// The number of entries. Changed under the lock under which an entry is placed or taken out, so
-    /// that an insert of the key finds the room that the key's last entry has left.
-    len: AtomicUsize,
-    next_version: AtomicU64,
-    /// The map's first moment.
-    begin: Instant,
-    /// The last moment at which a call has found an entry expired, in nanoseconds since `begin`.
-    found: AtomicU64,
-    on_expired: Box<OnExpired<K, V>>,
-}
-
-type OnExpired<K, V> = dyn Fn(&ExpiringMap<K, V>, K, Arc<V>) + Send + Sync;
-
-struct Entry<V> {
-    value: Arc<V>,
-    deadline: Instant,
-    version: u64,
-    alarm: TimerKey,
-}
-
-/// What an alarm finds of its entry.
-enum Found<K, V> {
-    /// Its deadline had passed: it has left the table.
-    Expired(K, Arc<V>),
-    /// It has been extended.
-    Later(Instant),
-    /// It is not placed yet, or has left the table.
-    None,
-}
-
 impl<K, V> ExpiringMap<K, V>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
@@ -190,6 +155,58 @@ where
     /// cancels a timer.
     #[track_caller]
     pub fn insert(&self, key: K, value: V, ttl: Duration) -> Result<Option<Arc<V>>, InsertError<K, V>> {
+        self.insert_entry(key, value, ttl, None)
+    }
+
+    /// Inserts an entry that expires when `idle` has passed since its last [`get`](Self::get), or
+    /// from now if there is none: a time to idle.
+    ///
+    /// Each `get` of it is a [`get_and_extend`](Self::get_and_extend) by `idle`. No other call is a
+    /// use of the entry: not [`deadline`](Self::deadline), [`iter`](Self::iter) or
+    /// [`retain`](Self::retain). In all else it is as an entry of [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    /// use shardwheel_compat::ExpiringMap;
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let sessions = ExpiringMap::new(&timer, 100, |_sessions, _id: u32, _user| ());
+    /// let half_an_hour = Duration::from_secs(1_800);
+    /// sessions.insert_idle(17, "Ada", half_an_hour)?;
+    /// for _request in 0..3 {
+    ///     clock.advance(Duration::from_secs(1_700));
+    ///     assert_eq!(sessions.get(&17).as_deref(), Some(&"Ada"));
+    /// }
+    /// clock.advance(half_an_hour);
+    /// assert_eq!(sessions.get(&17), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Performance
+    ///
+    /// As [`insert`](Self::insert). A `get` of the entry is a look under the shared lock, and then a
+    /// step under the lock: readers of one entry wait for each other.
+    #[track_caller]
+    pub fn insert_idle(&self, key: K, value: V, idle: Duration) -> Result<Option<Arc<V>>, InsertError<K, V>> {
+        self.insert_entry(key, value, idle, Some(idle))
+    }
+
+    #[track_caller]
+    fn insert_entry(
+        &self,
+        key: K,
+        value: V,
+        ttl: Duration,
+        idle: Option<Duration>,
+    ) -> Result<Option<Arc<V>>, InsertError<K, V>> {
         let Shared { timer, next_version, .. } = &*self.shared;
         let refused = |kind, key, value| Err(InsertError::new(InsertErrorKind::Timer(kind), key, value));
         let Some(deadline) = deadline(self.shared.now(), ttl) else {
@@ -203,7 +220,7 @@ where
             Ok(alarm) => timer.guard(alarm),
             Err(error) => return refused(error.kind(), key, value),
         };
-        let entry = Entry { value: Arc::new(value), deadline, version, alarm: alarm.key() };
+        let entry = Entry { value: Arc::new(value), deadline, idle, version, alarm: alarm.key() };
         let replaced = self.shared.place(key, entry)?;
         alarm.detach();
         Ok(replaced.map(|entry| self.shared.value_of_ended(entry)))
@@ -213,9 +230,12 @@ where
 impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     /// Returns the value of a key, until the deadline of its entry.
     ///
+    /// It extends an entry of [`insert_idle`](Self::insert_idle), and no other.
+    ///
     /// # Performance
     ///
-    /// O(1): a reading of the timer's clock, and a look under the shared lock.
+    /// O(1): a reading of the timer's clock, and a look under the shared lock. An entry of
+    /// `insert_idle` also takes a step under the lock.
     #[must_use]
     pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
     where
@@ -224,7 +244,53 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     {
         let now = self.shared.now();
         let entry = self.shared.entries.get(key)?;
-        self.shared.is_seen(&entry, now).then(|| Arc::clone(&entry.value))
+        if !self.shared.is_seen(&entry, now) {
+            return None;
+        }
+        if entry.idle.is_none() {
+            return Some(Arc::clone(&entry.value));
+        }
+        drop(entry); // and its lock
+        self.shared.change(key, now, |entry| {
+            entry.extend(entry.idle.and_then(|idle| deadline(now, idle)));
+            Arc::clone(&entry.value)
+        })
+    }
+
+    /// Returns the value of a key, and makes its entry last for at least `ttl` from now, in one step:
+    /// an entry that is returned does not expire before that.
+    ///
+    /// It extends as [`extend`](Self::extend) does, and never shortens. It is a time to idle that each
+    /// call names; [`insert_idle`](Self::insert_idle) gives an entry one for all its life.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    /// use shardwheel_compat::ExpiringMap;
+    ///
+    /// let sessions = ExpiringMap::new(Timer::global(), 100, |_sessions, _id: u32, _user| ());
+    /// sessions.insert(17, "Ada", Duration::from_secs(60))?;
+    /// let user = sessions.get_and_extend(&17, Duration::from_secs(1_800));
+    /// assert_eq!(user.as_deref(), Some(&"Ada"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// As [`extend`](Self::extend).
+    #[must_use = "`extend` does it without the value"]
+    pub fn get_and_extend<Q>(&self, key: &Q, ttl: Duration) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = self.shared.now();
+        self.shared.change(key, now, |entry| {
+            entry.extend(deadline(now, ttl));
+            Arc::clone(&entry.value)
+        })
     }
 
     /// Returns when the entry of a key expires; `None` if there is none.
@@ -259,12 +325,7 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     {
         let now = self.shared.now();
         let Some(deadline) = deadline(now, ttl) else { return false };
-        let Some(mut entry) = self.shared.entries.get_mut(key) else { return false };
-        let is_seen = self.shared.is_seen(&entry, now);
-        if is_seen {
-            entry.deadline = entry.deadline.max(deadline);
-        }
-        is_seen
+        self.shared.change(key, now, |entry| entry.extend(Some(deadline))).is_some()
     }
 
     /// Removes an entry before it expires, and returns its value. `on_expired` is not called for it.
@@ -305,103 +366,9 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> Shared<K, V> {
-    /// The time by the timer's clock. If that is a user's and goes back, it is no time before one at
-    /// which a call has found an entry expired: what has ended for one call has for all later ones.
-    fn now(&self) -> Instant {
-        // Ordering: Relaxed, a time. Calls after the one that has raised it see it.
-        let found = Duration::from_nanos(self.found.load(Ordering::Relaxed));
-        self.timer.now().max(self.begin + found)
-    }
-
-    /// Whether an entry is seen at a time of [`now`](Self::now).
-    fn is_seen(&self, entry: &Entry<V>, now: Instant) -> bool {
-        let is_seen = entry.deadline > now;
-        if !is_seen {
-            let found = now.saturating_duration_since(self.begin).as_nanos();
-            // Ordering: Relaxed, see `now`.
-            self.found.fetch_max(u64::try_from(found).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-        is_seen
-    }
-
-    /// Places an entry, and returns the one that it replaces.
-    fn place(&self, key: K, entry: Entry<V>) -> Result<Option<Entry<V>>, InsertError<K, V>> {
-        let (key, entry) = match self.entries.entry(key) {
-            Place::Occupied(mut place) => return Ok(Some(place.insert(entry))),
-            Place::Vacant(place) if self.has_room() => {
-                place.insert(entry);
-                return Ok(None);
-            }
-            Place::Vacant(place) => (place.into_key(), entry),
-        };
-        let value = Arc::into_inner(entry.value).expect("what was not placed is not shared");
-        Err(InsertError::new(InsertErrorKind::Full { limit: self.limit }, key, value))
-    }
-
-    /// Counts one more entry, if there may be one.
-    fn has_room(&self) -> bool {
-        // Ordering: Relaxed, a count. A thread that knows of an entry's end sees it counted.
-        let raise = |len: usize| (len < self.limit).then(|| len + 1);
-        self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).is_ok()
-    }
-
-    /// Takes an entry out of the table if `is_right`.
-    fn take_if<Q>(&self, key: &Q, is_right: impl FnOnce(&Entry<V>) -> bool) -> Option<(K, Entry<V>)>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.entries.remove_if(key, |_, entry| {
-            let is_taken = is_right(entry);
-            // Ordering: Relaxed, see `has_room`.
-            self.len.fetch_sub(usize::from(is_taken), Ordering::Relaxed);
-            is_taken
-        })
-    }
-
-    /// Takes out the entry of an alarm, if its deadline has passed.
-    fn take_expired(&self, key: &K, version: u64, now: Instant) -> Found<K, V> {
-        let mut found = Found::None;
-        let taken = self.take_if(key, |entry| {
-            if entry.version == version && entry.deadline > now {
-                found = Found::Later(entry.deadline);
-            }
-            entry.version == version && entry.deadline <= now
-        });
-        taken.map_or(found, |(key, entry)| Found::Expired(key, entry.value))
-    }
-
-    /// Cancels the alarm of an entry that has left the table.
-    fn value_of_ended(&self, entry: Entry<V>) -> Arc<V> {
-        self.timer.cancel(entry.alarm);
-        entry.value
-    }
-}
-
 /// The deadline of a time to live; `None` if an `Instant` cannot represent it.
 fn deadline(now: Instant, ttl: Duration) -> Option<Instant> {
     now.checked_add(ttl.min(NEVER))
-}
-
-impl<K: Eq + Hash, V> Drop for Shared<K, V> {
-    /// Cancels the alarms and drops the entries. The first panic of a drop goes on after the others.
-    fn drop(&mut self) {
-        let entries = mem::take(&mut self.entries);
-        self.timer.cancel_batch(entries.iter().map(|entry| entry.alarm));
-        let mut panics = Vec::new();
-        for (key, entry) in entries {
-            panics.extend(panic_of(|| drop(key)));
-            panics.extend(panic_of(|| drop(entry)));
-        }
-        if let Some(panic) = panics.into_iter().next().filter(|_| !thread::panicking()) {
-            resume_unwind(panic);
-        }
-    }
-}
-
-fn panic_of(code: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
-    catch_unwind(AssertUnwindSafe(code)).err()
 }
 
 impl<K: Eq + Hash, V> Clone for ExpiringMap<K, V> {

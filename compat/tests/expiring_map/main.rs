@@ -2,6 +2,7 @@
 
 mod calls;
 mod ends;
+mod idle;
 mod model;
 mod threads;
 
