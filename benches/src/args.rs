@@ -28,9 +28,9 @@ pub(crate) enum Command {
     Live(Plan),
     /// A hundred million timers on one shard
     Scale(Plan),
-    /// Draws the charts of figures that `--json` has written, beside the first file
+    /// Draws the charts of figures that `--figures` has written, beside the first file
     Chart {
-        #[arg(required = true)]
+        /// Without any: those that `tables` has left in the package, whose pages it renews, too
         figures: Vec<PathBuf>,
         /// Renews the tables between `<!-- figures NAME -->` and `<!-- /figures -->` in these files
         #[arg(long)]
@@ -62,9 +62,9 @@ pub(crate) struct Plan {
     /// Engines to run (default: all)
     #[arg(long, value_delimiter = ',')]
     pub(crate) engines: Vec<String>,
-    /// Writes every figure of every round to this file
+    /// Writes every figure of every round to this file, a row for each series
     #[arg(long)]
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) figures: Option<PathBuf>,
     /// Numbers of timers
     #[arg(long, value_delimiter = ',', value_parser = parse_size)]
     pub(crate) sizes: Vec<usize>,

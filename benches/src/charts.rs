@@ -58,7 +58,8 @@ const DARK: &str = "<style>@media (prefers-color-scheme: dark) { text { fill: #e
 pub(crate) fn renew(files: &[PathBuf], pages: &[PathBuf]) -> Result<(), Box<dyn Error>> {
     let mut all = Results::default();
     for file in files {
-        let mut results: Results = serde_json::from_slice(&fs::read(file)?)?;
+        let read = Results::parse(&fs::read_to_string(file)?);
+        let mut results = read.map_err(|error| format!("{}: {error}", file.display()))?;
         all.heading.push_str(&results.heading);
         all.figures.append(&mut results.figures);
     }
@@ -228,8 +229,8 @@ mod tests {
         }
         let dir = std::env::temp_dir().join(format!("shardwheel-charts-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        let figures = dir.join("figures.json");
-        fs::write(&figures, serde_json::to_string(&results).unwrap()).unwrap();
+        let figures = dir.join("figures.tsv");
+        fs::write(&figures, results.write()).unwrap();
         renew(&[figures], &[]).unwrap();
         let [cost, late] =
             ["schedule.svg", "late-fire.svg"].map(|file| fs::read_to_string(dir.join(file)).unwrap());

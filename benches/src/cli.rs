@@ -7,7 +7,6 @@ use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Command, Plan};
-use crate::charts;
 use crate::driver::{self, Job, Judge, names};
 use crate::suite::Suite;
 use crate::{live, peers, report, scale, tables};
@@ -55,10 +54,7 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
         Command::Peers(plan) => measure(1, &plan),
         Command::Live(plan) => measure(2, &plan),
         Command::Scale(plan) => measure(3, &plan),
-        Command::Chart { figures, table } => {
-            charts::renew(&figures, &table).map_err(|error| io::Error::other(error.to_string()))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Chart { figures, table } => tables::chart(&figures, &table),
         Command::Tables { rounds, quick } => tables::run(rounds.get(), quick, &measure_line),
         Command::Child { job } => {
             let job = serde_json::from_str::<Job>(&job)?;
@@ -104,11 +100,11 @@ mod tests {
             let message = read(line).expect_err(line).to_string();
             assert!(message.contains(part), "{message}");
         }
-        let line = "report --rounds 2 --only cancel,memory --memory cold --json out.json";
+        let line = "report --rounds 2 --only cancel,memory --memory cold --figures out.tsv";
         let cli = Cli::from_arg_matches(&read(line).unwrap()).unwrap();
         let Command::Report(plan) = cli.command else { panic!("it is a report") };
         assert!(plan.rounds.get() == 2 && plan.only == ["cancel", "memory"] && plan.memory.is_some());
-        assert!(plan.sizes == [10_000, 1_000_000, 10_000_000] && plan.json == Some("out.json".into()));
+        assert!(plan.sizes == [10_000, 1_000_000, 10_000_000] && plan.figures == Some("out.tsv".into()));
     }
 
     /// On a busy machine a live timer may be late; it is neither early nor lost.

@@ -26,7 +26,7 @@ pub(crate) struct Job {
     task: Task,
 }
 
-/// Measures, prints the report and writes the JSON file.
+/// Measures, prints the report and writes the file of figures.
 pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Results> {
     let mut results = Results { heading: heading(suite, plan), ..Results::default() };
     print!("{}", results.heading);
@@ -43,8 +43,8 @@ pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Result
         before.zip(Usage::now()).map(|(before, now)| now.describe(before)).unwrap_or_default();
     results.requirements = judge(&results);
     print_all(suite, &results);
-    if let Some(file) = &plan.json {
-        std::fs::write(file, format!("{}\n", serde_json::to_string_pretty(&results)?))?;
+    if let Some(file) = &plan.figures {
+        std::fs::write(file, results.write())?;
     }
     Ok(results)
 }

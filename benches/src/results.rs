@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
 use crate::args::label;
 use crate::names::OURS;
 use crate::samples::Samples;
@@ -11,22 +9,33 @@ use crate::suite::{Outcome, Section};
 use crate::table::{Readings, Requirement, Table};
 
 /// The figures of one engine under one name.
-#[derive(Serialize, Deserialize)]
 pub(crate) struct Series {
     pub(crate) section: String,
     pub(crate) timers: usize,
     pub(crate) what: String,
     pub(crate) engine: String,
     pub(crate) rounds: Samples,
-    /// None if it is not a number.
-    pub(crate) median: Option<f64>,
+}
+
+/// The line above the rows of a file. The heading stands before it.
+const COLUMNS: &str = "section\ttimers\tfigure\tengine\trounds\n";
+
+impl Series {
+    /// Reads a row: tabs separate its columns, the last of which are the rounds.
+    fn parse(row: &str) -> Option<Self> {
+        let columns = row.split('\t').collect::<Vec<_>>();
+        let (&[section, timers, what, engine], rounds) = columns.split_first_chunk()?;
+        let [section, what, engine] = [section, what, engine].map(str::to_owned);
+        let rounds = rounds.iter().map(|figure| figure.parse().ok()).collect::<Option<_>>()?;
+        Some(Self { section, timers: timers.parse().ok()?, what, engine, rounds: Samples(rounds) })
+    }
 }
 
 /// A section and a number of timers.
 pub(crate) type At<'a> = (&'a str, usize);
 
 /// Everything measured so far, in the order of the first measurement.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
 pub(crate) struct Results {
     pub(crate) heading: String,
     pub(crate) conditions: String,
@@ -37,6 +46,27 @@ pub(crate) struct Results {
 }
 
 impl Results {
+    /// Writes the heading, and a row for each series.
+    pub(crate) fn write(&self) -> String {
+        let mut text = format!("{}{}\n\n{COLUMNS}", self.heading, self.conditions);
+        for Series { section, timers, what, engine, rounds } in &self.figures {
+            let _ = write!(text, "{section}\t{timers}\t{what}\t{engine}");
+            rounds.0.iter().for_each(|figure| text.push_str(&format!("\t{figure}")));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Reads what [`write`](Self::write) has written.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let split = text.split_once(COLUMNS).map(|(heading, rows)| (heading.to_owned(), rows));
+        let (heading, rows) = split.ok_or_else(|| format!("there is no line {:?}", COLUMNS.trim_end()))?;
+        let series =
+            |row| Series::parse(row).ok_or_else(|| format!("a row is not like {COLUMNS:?}: {row:?}"));
+        let figures = rows.lines().map(series).collect::<Result<_, _>>()?;
+        Ok(Self { heading, figures, ..Self::default() })
+    }
+
     /// Adds what a run returned.
     pub(crate) fn add(&mut self, (section, timers): At<'_>, engine: &str, outcome: Outcome) {
         for (what, figure) in outcome.figures {
@@ -44,11 +74,9 @@ impl Results {
             if nth == self.figures.len() {
                 let [section, engine] = [section, engine].map(str::to_owned);
                 let rounds = Samples::default();
-                self.figures.push(Series { section, timers, what, engine, rounds, median: None });
+                self.figures.push(Series { section, timers, what, engine, rounds });
             }
-            let series = &mut self.figures[nth];
-            series.rounds.0.push(figure);
-            series.median = Some(series.rounds.median()).filter(|median| median.is_finite());
+            self.figures[nth].rounds.0.push(figure);
         }
     }
 
@@ -186,7 +214,22 @@ mod tests {
             results.read(("nap", "one"), &[OURS], Samples::median),
             [("shardwheel, 1k".to_owned(), 12.0)]
         );
-        assert_eq!(results.figures[0].median, Some(12.0));
+    }
+
+    #[test]
+    fn a_file_has_every_figure() {
+        let mut results = results();
+        results.heading = "# Naps\n\n- date: 2026-01-02\n\n".to_owned();
+        results.add(("nap", 0), "heap", Outcome::of("one, longest, µs", f64::NAN));
+        let (text, rows) = (results.write(), results.figures.len());
+        assert!(text.contains("\nnap\t1000\tone\theap\t20\t28\n"), "{text}");
+        let read = Results::parse(&text).unwrap();
+        assert!(read.heading.starts_with(&results.heading) && read.figures.len() == rows);
+        assert_eq!(read.get(("nap", 1000), "two", OURS), results.get(("nap", 1000), "two", OURS));
+        assert!(read.get(("nap", 0), "one, longest, µs", "heap").unwrap().median().is_nan());
+        for (text, error) in [("{}", "there is no line"), (&text.replace("\t28", "\tx"), "heap\\t20\\tx")] {
+            assert!(Results::parse(text).err().is_some_and(|it| it.contains(error)), "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 /// A table; the first cell of a row is its name.
 pub(crate) struct Table {
     head: Vec<String>,
@@ -43,7 +41,7 @@ impl fmt::Display for Table {
 pub(crate) type Readings = Vec<(String, f64)>;
 
 /// What the figures have to show, and whether they do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Requirement {
     pub(crate) requirement: String,
     limit: String,

@@ -62,11 +62,36 @@ const QUICK: [Run; 2] = [
 /// Runs a command line; returns whether all its runs ended well.
 type Measure<'a> = &'a dyn Fn(&[&str]) -> io::Result<ExitCode>;
 
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The files that have tables of all runs.
+fn pages() -> Vec<PathBuf> {
+    ["README.md", "../README.md"].map(here).into()
+}
+
+fn files(dir: &Path, runs: &[Run]) -> Vec<PathBuf> {
+    runs.iter().map(|run| dir.join(run.0).with_extension("tsv")).collect()
+}
+
+/// Draws the charts of `files` and renews the tables of `pages`; without files, those of the last run.
+pub(crate) fn chart(figures: &[PathBuf], tables: &[PathBuf]) -> io::Result<ExitCode> {
+    match figures {
+        [] if tables.is_empty() => renew(&files(&here("figures"), &RUNS), &pages())?,
+        [] => renew(&files(&here("figures"), &RUNS), tables)?,
+        _ => renew(figures, tables)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn renew(files: &[PathBuf], pages: &[PathBuf]) -> io::Result<()> {
+    crate::charts::renew(files, pages).map_err(|error| io::Error::other(error.to_string()))
+}
+
 /// Measures, draws the charts and renews the tables. With `quick` the pages are copies, and printed.
 pub(crate) fn run(rounds: usize, quick: bool, measure: Measure<'_>) -> io::Result<ExitCode> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![here.join("README.md"), here.join("../README.md")];
-    let (mut dir, mut runs) = (here.join("figures"), &RUNS[..]);
+    let (mut dir, mut pages, mut runs) = (here("figures"), pages(), &RUNS[..]);
     if quick {
         dir = env::temp_dir().join(format!("shardwheel-tables-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
@@ -77,15 +102,15 @@ pub(crate) fn run(rounds: usize, quick: bool, measure: Measure<'_>) -> io::Resul
         pages = pages.iter().enumerate().map(copy).collect::<io::Result<_>>()?;
         runs = &QUICK;
     }
-    let files = runs.iter().map(|run| dir.join(run.0).with_extension("json")).collect::<Vec<_>>();
+    let files = files(&dir, runs);
     for ((_, line, repeated), file) in runs.iter().zip(&files) {
         let (rounds, file) = (if *repeated { rounds } else { 1 }.to_string(), file.display().to_string());
-        let line = [*line, &["--rounds", &rounds, "--json", &file]].concat();
+        let line = [*line, &["--rounds", &rounds, "--figures", &file]].concat();
         if measure(&line)? != ExitCode::SUCCESS {
             return Err(io::Error::other("a run has failed: the tables stay as they were"));
         }
     }
-    crate::charts::renew(&files, &pages).map_err(|error| io::Error::other(error.to_string()))?;
+    renew(&files, &pages)?;
     if quick {
         pages.iter().try_for_each(|page| fs::read_to_string(page).map(|text| println!("{text}")))?;
         fs::remove_dir_all(&dir)?;

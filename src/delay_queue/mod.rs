@@ -40,8 +40,9 @@ use list::{Listing, SHARE};
 /// down and all that has expired is taken. Of a task's polls, every 128th on a thread gives way to
 /// other tasks, as with a [`Sleep`](crate::Sleep).
 ///
-/// The values that expire on one shard come in the order of their deadlines, to a tick. If several
-/// threads insert, the order of values that are due at about the same time may differ.
+/// The values that expire on one shard come in the order of their deadlines, to a tick, or to the
+/// timer's [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the order of
+/// values that are due at about the same time may differ.
 ///
 /// The queue is a handle of its [`Timer`]: it keeps the timer from ending with its last handle.
 ///

@@ -113,8 +113,7 @@ impl Deadline {
     /// assert_eq!(Deadline::current(), None);
     /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
-        let inherited = Inherited { deadline: Some(self), ..Inherited::default() };
-        Scoped { future: future.into_future(), inherited }
+        Scoped { future: future.into_future(), inherited: Inherited::of(self) }
     }
 
     /// Calls `code` in a scope, as [`scope`](Self::scope) polls a future. For code that makes
@@ -122,7 +121,7 @@ impl Deadline {
     /// callbacks that a clock or a driver runs there, and the tasks that a runtime polls in its
     /// `block_on`.
     pub fn sync_scope<R>(self, code: impl FnOnce() -> R) -> R {
-        Inherited { deadline: Some(self), ..Inherited::default() }.run(code)
+        Inherited::of(self).run(code)
     }
 
     /// Calls `code` in the scope of a deadline that is a time of `timer`'s clock.

@@ -182,7 +182,7 @@ impl Group {
     /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
     /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep
     /// that has not been polled yet has no timer and is not counted. A callback that the timer has
-    /// passed to an executor is being fired.
+    /// passed to an executor is being fired, unless it recurs: then it is cancelled, and does not run.
     ///
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an

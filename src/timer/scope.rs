@@ -35,9 +35,20 @@ pub(crate) struct Inherited {
     pub(crate) scope: Option<Arc<Scope>>,
     /// When all time limits end at the latest.
     pub(crate) deadline: Option<Deadline>,
-    /// A shard, and that deadline by its timer's clock, if that is not the clock of the timer that
-    /// is global here.
-    pub(crate) own: Option<(Arc<ShardHandle>, Instant)>,
+    /// That deadline by another clock than that of the timer that is global here.
+    own: Option<Own>,
+}
+
+/// A shard, for the clock of its timer, or `None` for the system's clock; and a deadline by it.
+type Own = (Option<Arc<ShardHandle>>, Instant);
+
+/// Whether these shards go by one clock; `None` is for the system's.
+fn is_one_clock(one: Option<&ShardHandle>, other: Option<&ShardHandle>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.time.has_clock_of(&other.time),
+        (Some(shard), None) | (None, Some(shard)) => !shard.time.is_users(),
+        (None, None) => true,
+    }
 }
 
 thread_local! {
@@ -51,47 +62,73 @@ impl Inherited {
         INHERITED.try_with(|inherited| inherited.borrow().clone()).unwrap_or_default()
     }
 
+    /// A deadline by the clock of the timer that is global here.
+    pub(crate) fn of(deadline: Deadline) -> Self {
+        Self { deadline: Some(deadline), ..Self::default() }
+    }
+
     /// A deadline by the clock of the shard's timer. For what goes by another clock, it is as far
     /// away as it is by that clock.
     pub(crate) fn by(shard: &Arc<ShardHandle>, deadline: Deadline) -> Self {
-        let is_global = Self::current()
-            .scope
-            .map_or(!shard.time.is_users(), |scope| scope.timer.first_shard().time.has_clock_of(&shard.time));
-        if is_global {
-            return Self { deadline: Some(deadline), ..Self::default() };
+        if is_one_clock(Self::current().global_shard().map(Arc::as_ref), Some(shard)) {
+            return Self::of(deadline);
         }
         let left = deadline.at.saturating_duration_since(shard.now_instant());
-        let own = Some((Arc::clone(shard), deadline.at));
+        let own = Some((Some(Arc::clone(shard)), deadline.at));
         Self { deadline: Some(Deadline::after(left)), own, scope: None }
+    }
+
+    /// A shard of the timer that is global here; `None` for that of the process.
+    fn global_shard(&self) -> Option<&Arc<ShardHandle>> {
+        self.scope.as_ref().map(|scope| &scope.timer.inner.handles[0])
     }
 
     /// The deadline by the clock of the shard's timer.
     #[inline]
     pub(crate) fn deadline_for(&self, shard: &ShardHandle) -> Option<Instant> {
         match &self.own {
-            Some((own, at)) if own.time.has_clock_of(&shard.time) => Some(*at),
+            Some((own, at)) if is_one_clock(own.as_deref(), Some(shard)) => Some(*at),
             _ => self.deadline.map(|deadline| deadline.at),
         }
     }
 
     /// The deadline by the clock of one timer, in a scope within `outer`: the earlier counts.
-    fn own_within(&self, outer: &Self) -> Option<(Arc<ShardHandle>, Instant)> {
+    fn own_within(&self, outer: &Self) -> Option<Own> {
         match (&self.own, &outer.own) {
-            (Some((shard, at)), Some((other, earlier))) if other.time.has_clock_of(&shard.time) => {
-                Some((Arc::clone(shard), *at.min(earlier)))
+            (Some((shard, at)), Some((other, earlier)))
+                if is_one_clock(other.as_deref(), shard.as_deref()) =>
+            {
+                Some((shard.clone(), *at.min(earlier)))
             }
             // Earlier by as much as by the clock of the global timer.
             (Some((shard, at)), _) => {
                 let both = self.deadline.zip(outer.deadline);
                 let cut = both.map(|(own, outer)| own.at.saturating_duration_since(outer.at));
-                Some((Arc::clone(shard), at.checked_sub(cut.unwrap_or_default()).unwrap_or(*at)))
+                Some((shard.clone(), at.checked_sub(cut.unwrap_or_default()).unwrap_or(*at)))
             }
             // A deadline that is not `by` a timer is compared with the time of each timer's clock.
             (None, Some((shard, at))) => {
-                Some((Arc::clone(shard), self.deadline.map_or(*at, |deadline| deadline.at.min(*at))))
+                Some((shard.clone(), self.deadline.map_or(*at, |deadline| deadline.at.min(*at))))
             }
             (None, None) => None,
         }
+    }
+
+    /// The deadline as it is in a scope within this one. By the clock of that scope it is as far away
+    /// as by the clock that is global here, or exact if it is known by that clock; timers that go by
+    /// the clock that is global here still end at it. `None` if the clock is the same.
+    fn deadline_within(&self, inner: &Scope) -> Option<Self> {
+        let (deadline, shard, global) = (self.deadline?, inner.timer.first_shard(), self.global_shard());
+        if is_one_clock(global.map(Arc::as_ref), Some(shard)) {
+            return None;
+        }
+        let is_known = |(own, _): &&Own| is_one_clock(own.as_deref(), Some(shard));
+        let known = self.own.as_ref().filter(is_known).map(|&(_, at)| at);
+        let at = known.unwrap_or_else(|| shard.now_instant() + deadline.remaining());
+        // One other clock is kept: that of a timer for which the deadline was made, if there is one.
+        let other = self.own.clone().filter(|_| known.is_none());
+        let own = other.or_else(|| Some((global.cloned(), deadline.at)));
+        Some(Self { deadline: Some(Deadline { at }), own, scope: None })
     }
 
     /// Runs `code` with these. The scope that is in force stays so if there is none here, or one
@@ -99,8 +136,10 @@ impl Inherited {
     pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         let outer = Self::current();
         let scope = self.scope.clone().filter(|scope| !scope.timer.first_shard().is_stopping());
-        let deadline = self.deadline.into_iter().chain(outer.deadline).min();
-        let own = self.own_within(&outer);
+        let changed = scope.as_ref().and_then(|scope| outer.deadline_within(scope));
+        let around = changed.as_ref().unwrap_or(&outer);
+        let deadline = self.deadline.into_iter().chain(around.deadline).min();
+        let own = self.own_within(around);
         let inner = Self { scope: scope.or_else(|| outer.scope.clone()), deadline, own };
         let _restore = Restore(outer);
         // The drop of what was there may run user code, so it comes after the borrow.
@@ -198,7 +237,8 @@ impl ManualClock {
     /// The end of the scope shuts its timer down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
     /// system's clock, to the same deadline, unless this clock has passed that. A scope in a scope
-    /// has a timer of its own.
+    /// has a timer of its own. A [`Deadline`] around the scope is as far away by this clock as it is
+    /// by the one outside.
     ///
     /// # Examples
     ///

@@ -22,6 +22,7 @@ mod introspect;
 mod keys;
 mod last_handle;
 mod limits;
+mod pairs;
 mod panics;
 mod recurring;
 mod repeating;
