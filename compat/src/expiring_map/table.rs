@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dashmap::mapref::one::Ref;
 use dashmap::{DashMap, Entry as Place};
-use shardwheel::{Timer, TimerKey};
+use shardwheel::Timer;
 
+use super::entry::{Entry, nanos};
 use super::{ExpiringMap, InsertError, InsertErrorKind};
 
 /// What the handles share.
@@ -26,73 +28,52 @@ pub(super) struct Shared<K: Eq + Hash, V> {
     pub(super) next_version: AtomicU64,
     /// The map's first moment.
     pub(super) begin: Instant,
-    /// The last moment at which a call has found an entry expired, in nanoseconds since `begin`.
-    pub(super) found: AtomicU64,
     pub(super) on_expired: Box<OnExpired<K, V>>,
 }
 
 pub(super) type OnExpired<K, V> = dyn Fn(&ExpiringMap<K, V>, K, Arc<V>) + Send + Sync;
 
-pub(super) struct Entry<V> {
-    pub(super) value: Arc<V>,
-    pub(super) deadline: Instant,
-    /// How long the entry lasts after a `get`, if that extends it.
-    pub(super) idle: Option<Duration>,
-    pub(super) version: u64,
-    pub(super) alarm: TimerKey,
-}
-
-impl<V> Entry<V> {
-    /// Moves the deadline, if that is later and an `Instant` can represent it.
-    pub(super) fn extend(&mut self, deadline: Option<Instant>) {
-        self.deadline = deadline.map_or(self.deadline, |later| later.max(self.deadline));
-    }
-}
-
 /// What an alarm finds of its entry.
 pub(super) enum Found<K, V> {
-    /// Its deadline had passed: it has left the table.
+    /// It had expired, and has left the table.
     Expired(K, Arc<V>),
     /// It has been extended.
-    Later(Instant),
+    Later(u64),
     /// It is not placed yet, or has left the table.
     None,
 }
 
 impl<K: Eq + Hash, V> Shared<K, V> {
-    /// The time by the timer's clock. If that is a user's and goes back, it is no time before one at
-    /// which a call has found an entry expired: what has ended for one call has for all later ones.
-    pub(super) fn now(&self) -> Instant {
-        // Ordering: Relaxed, a time. Calls after the one that has raised it see it.
-        let found = Duration::from_nanos(self.found.load(Ordering::Relaxed));
-        self.timer.now().max(self.begin + found)
+    /// The map's time, by the timer's clock.
+    pub(super) fn now(&self) -> u64 {
+        self.time(self.timer.now())
     }
 
-    /// Whether an entry is seen at a time of [`now`](Self::now).
-    pub(super) fn is_seen(&self, entry: &Entry<V>, now: Instant) -> bool {
-        let is_seen = entry.deadline > now;
-        if !is_seen {
-            let found = now.saturating_duration_since(self.begin).as_nanos();
-            // Ordering: Relaxed, see `now`.
-            self.found.fetch_max(u64::try_from(found).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-        is_seen
+    /// The map's time at a moment of the timer's clock; before `never`.
+    pub(super) fn time(&self, moment: Instant) -> u64 {
+        nanos(moment.saturating_duration_since(self.begin)).min(u64::MAX - 1)
     }
 
-    /// Changes an entry that is seen. The exclusive lock orders it with every call that finds the
-    /// entry expired.
-    pub(super) fn change<Q, R>(
+    /// The moment of a time, if an `Instant` can represent it.
+    pub(super) fn instant(&self, time: u64) -> Option<Instant> {
+        self.begin.checked_add(Duration::from_nanos(time))
+    }
+
+    /// Lends a living entry, and the time at which it expires once `until` has moved that.
+    /// Extensions need no exclusive lock: see [`Entry::alive`].
+    pub(super) fn alive<Q>(
         &self,
         key: &Q,
-        now: Instant,
-        change: impl FnOnce(&mut Entry<V>) -> R,
-    ) -> Option<R>
+        until: impl FnOnce(&Entry<V>, u64) -> u64,
+    ) -> Option<(Ref<'_, K, Entry<V>>, u64)>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let mut entry = self.entries.get_mut(key)?;
-        self.is_seen(&entry, now).then(|| change(&mut entry))
+        let now = self.now();
+        let entry = self.entries.get(key)?;
+        let end = entry.alive(now, until(&entry, now))?;
+        Some((entry, end))
     }
 
     /// Places an entry, and returns the one that it replaces.
@@ -116,12 +97,8 @@ impl<K: Eq + Hash, V> Shared<K, V> {
         self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).is_ok()
     }
 
-    /// Takes an entry out of the table if `is_right`.
-    pub(super) fn take_if<Q>(
-        &self,
-        key: &Q,
-        is_right: impl FnOnce(&Entry<V>) -> bool,
-    ) -> Option<(K, Entry<V>)>
+    /// Takes an entry out of the table if `is_right`. Its alarm still has to be cancelled.
+    fn take_if<Q>(&self, key: &Q, is_right: impl FnOnce(&Entry<V>) -> bool) -> Option<(K, Entry<V>)>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -134,14 +111,34 @@ impl<K: Eq + Hash, V> Shared<K, V> {
         })
     }
 
-    /// Takes out the entry of an alarm, if its deadline has passed.
-    pub(super) fn take_expired(&self, key: &K, version: u64, now: Instant) -> Found<K, V> {
+    /// Takes out an entry if `is_right`, and returns how long it would have lasted.
+    pub(super) fn remove_if<Q>(
+        &self,
+        key: &Q,
+        is_right: impl FnOnce(&Entry<V>, Duration) -> bool,
+    ) -> Option<(K, Arc<V>, Duration)>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let (now, mut remaining) = (self.now(), Duration::ZERO);
+        let (key, entry) = self.take_if(key, |entry| {
+            remaining = entry.remaining(now);
+            is_right(entry, remaining)
+        })?;
+        Some((key, self.value_of_ended(entry), remaining))
+    }
+
+    /// Takes out the entry of an alarm, if it has expired.
+    pub(super) fn take_expired(&self, key: &K, version: u64, now: u64) -> Found<K, V> {
         let mut found = Found::None;
         let taken = self.take_if(key, |entry| {
-            if entry.version == version && entry.deadline > now {
-                found = Found::Later(entry.deadline);
+            if entry.version != version {
+                return false;
             }
-            entry.version == version && entry.deadline <= now
+            let end = entry.alive(now, 0);
+            found = end.map_or(Found::None, Found::Later);
+            end.is_none()
         });
         taken.map_or(found, |(key, entry)| Found::Expired(key, entry.value))
     }
@@ -154,7 +151,7 @@ impl<K: Eq + Hash, V> Shared<K, V> {
 }
 
 impl<K: Eq + Hash, V> Drop for Shared<K, V> {
-    /// Cancels the alarms and drops the entries. The first panic of a drop goes on after the others.
+    /// Cancels the alarms and drops the entries.
     fn drop(&mut self) {
         let entries = mem::take(&mut self.entries);
         self.timer.cancel_batch(entries.iter().map(|entry| entry.alarm));
