@@ -1,6 +1,6 @@
 //! What a call meets that another does between two of its steps. Stalls are code that runs in the
-//! timer's clock (a call reads the time before it looks) and in a key's `Hash` (an alarm, which is
-//! given the time, hashes its key before it looks). The pairs of calls, and where each is held:
+//! timer's clock (a call reads the time before it looks) and in a key's `Hash` (a call and an alarm
+//! hash the key after they know the time, and before they look). The pairs of calls, and where each is held:
 //!
 //! | is stalled | meanwhile | then |
 //! |---|---|---|
@@ -10,13 +10,14 @@
 //! | | it is extended | it sees it |
 //! | an alarm that is due, before its look | drain, clear, insert | takes the entry out, nothing is reported |
 //! | | remove, retain, get, extend | finds it expired, it is reported |
-//! | | the clock goes back, and a call extends | it is reported at its new end |
+//! | | a call that had read the time before extends it | it is reported at its new end |
 //! | | the last handle is dropped | it is reported, the others are dropped |
 //! | `insert`, before it places the entry | the alarm looks | `calls.rs` |
 //! | `iter`, `retain`, `drain`, between two entries | any call | `all.rs` |
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use shardwheel::{Clock, Driver, Timer};
@@ -221,7 +222,6 @@ fn what_is_taken_out_before_the_alarm_looks_is_not_reported() {
 #[test]
 fn what_is_found_expired_before_the_alarm_looks_is_reported_once() {
     for call in CALLS {
-        // A `fn` cannot capture the call, so the stall finds its place in the table.
         let stage = Arc::new(Stage::new(SECOND));
         stage.pass(2 * SECOND);
         let inner = Arc::clone(&stage);
@@ -234,12 +234,24 @@ fn what_is_found_expired_before_the_alarm_looks_is_reported_once() {
 
 #[test]
 fn an_extension_before_the_look_of_a_due_alarm_counts() {
-    let stage = late_alarm(|stage| {
-        *stage.time.0.lock().unwrap() -= 3 * SECOND / 2; // half a second after the insert
-        assert_eq!(values(stage.map.get_and_extend(&stage.key, 10 * SECOND)), [10]);
+    let stage = Stage::new(SECOND);
+    let (read, has_read) = mpsc::channel();
+    let (go, goes) = mpsc::channel();
+    let (map, key) = (stage.map.clone(), Key(Stall::default()));
+    key.0.arm(move || {
+        read.send(()).unwrap();
+        goes.recv().unwrap();
     });
-    assert_eq!(*stage.reports.lock().unwrap(), []);
-    stage.pass(10 * SECOND - Duration::from_millis(1));
+    let extends = thread::spawn(move || values(map.get_and_extend(&key, 10 * SECOND)));
+    has_read.recv().unwrap();
+    stage.pass(2 * SECOND);
+    stage.key.0.arm(move || {
+        go.send(()).unwrap();
+        assert_eq!(extends.join().unwrap(), [10]);
+    });
+    stage.turn();
+    assert_eq!((&*stage.reports.lock().unwrap(), stage.timer.stats().panics), (&vec![], 0));
+    stage.pass(8 * SECOND - Duration::from_millis(1));
     stage.turn();
     assert_eq!((&*stage.reports.lock().unwrap(), stage.map.len()), (&vec![], 1));
     stage.pass(Duration::from_millis(2));
