@@ -131,13 +131,16 @@ const CALLS: [Call; 8] = [
 
 const DRAIN: Call = |map, _| map.drain().map(|(_, value, _)| *value).collect();
 
-/// A call is stalled after it has read the time, while `meanwhile` runs.
-fn late_look(call: Call, meanwhile: fn(&Stage)) -> (Vec<u32>, Stage) {
+/// Where a call is stalled: while it reads the time, or when it knows it.
+const STALLS: [fn(&Stage) -> &Stall; 2] = [|stage| &stage.time.1, |stage| &stage.key.0];
+
+/// A call is stalled before it looks, while `meanwhile` runs.
+fn late_look(call: Call, stall: fn(&Stage) -> &Stall, meanwhile: fn(&Stage)) -> (Vec<u32>, Stage) {
     let stage = Stage::new(Expiry::time_to_idle(SECOND));
     let (map, key) = (stage.map.clone(), stage.key.clone());
     let stage = Arc::new(stage);
     let inner = Arc::clone(&stage);
-    stage.time.1.arm(move || meanwhile(&inner));
+    stall(&stage).arm(move || meanwhile(&inner));
     let seen = call(&map, &key);
     drop((map, key));
     (seen, Arc::into_inner(stage).expect("the stall has run"))
@@ -145,22 +148,23 @@ fn late_look(call: Call, meanwhile: fn(&Stage)) -> (Vec<u32>, Stage) {
 
 #[test]
 fn no_call_revives_what_another_has_found_expired() {
-    for call in CALLS {
-        let (seen, stage) = late_look(call, |stage| {
-            stage.pass(HOUR);
-            assert!(stage.map.peek(&stage.key).is_none());
-        });
-        assert_eq!(seen, []);
-        assert!(CALLS.iter().all(|later| later(&stage.map, &stage.key).is_empty()), "it lives again");
-        stage.turn();
-        assert_eq!((&*stage.reports.lock().unwrap(), stage.map.len()), (&vec![10], 0));
-    }
-    let (seen, stage) = late_look(DRAIN, |stage| {
+    let found: fn(&Stage) = |stage| {
         stage.pass(HOUR);
         assert!(stage.map.peek(&stage.key).is_none());
-    });
-    stage.turn();
-    assert_eq!((seen, &*stage.reports.lock().unwrap(), stage.timer.stats().pending), (vec![10], &vec![], 0));
+    };
+    for stall in STALLS {
+        for call in CALLS {
+            let (seen, stage) = late_look(call, stall, found);
+            assert_eq!(seen, []);
+            assert!(CALLS.iter().all(|later| later(&stage.map, &stage.key).is_empty()), "it lives again");
+            stage.turn();
+            assert_eq!((&*stage.reports.lock().unwrap(), stage.map.len()), (&vec![10], 0));
+        }
+        let (seen, stage) = late_look(DRAIN, stall, found);
+        stage.turn();
+        assert_eq!((seen, stage.timer.stats().pending), (vec![10], 0));
+        assert_eq!(*stage.reports.lock().unwrap(), []);
+    }
 }
 
 #[test]
@@ -181,8 +185,8 @@ fn a_call_sees_what_is_there_when_it_looks() {
         (|stage| assert!(stage.map.extend(&stage.key, HOUR)), &[10]),
     ];
     for call in CALLS.into_iter().chain([DRAIN]) {
-        for (meanwhile, expected) in meanwhile {
-            let (seen, stage) = late_look(call, meanwhile);
+        for (stall, (meanwhile, expected)) in STALLS.into_iter().flat_map(|s| meanwhile.map(|m| (s, m))) {
+            let (seen, stage) = late_look(call, stall, meanwhile);
             assert_eq!(seen, expected);
             assert_eq!(stage.map.len(), stage.timer.stats().pending, "an alarm for each entry");
         }
