@@ -145,6 +145,16 @@ fn retain_removes_no_other_entry_than_that_which_it_has_shown() {
         false
     });
     assert_eq!((map.len(), &*reports.lock().unwrap()), (0, &vec![(SECOND, 0, 1)]));
+    // Expired, and not reported yet.
+    let micros = Duration::from_micros(1_500);
+    map.insert(2, 20, micros).unwrap();
+    map.retain(|_, _| {
+        clock.advance(micros);
+        false
+    });
+    assert_eq!((map.len(), map.peek(&2)), (1, None));
+    clock.advance(SECOND);
+    assert_eq!((map.len(), reports.lock().unwrap().len()), (0, 2));
 }
 
 #[test]
