@@ -68,23 +68,24 @@ use table::Shared;
 /// a thread of the timer: never early, and at most one tick late, plus the time for which its shard
 /// is held up. There is no clean-up to call.
 ///
-/// An entry ends once. If its deadline has passed, `on_expired` gets its value; if it was taken out
-/// before that, by [`remove`](Self::remove), [`retain`](Self::retain) or an
-/// [`insert`](Self::insert) that replaces it, the caller gets it. Until the report begins,
-/// [`drain`](Self::drain), [`clear`](Self::clear) and an insert take out an entry whose deadline has
-/// passed as well, and no other call sees it. The map then keeps nothing of it. The number of entries is bounded: an insert beyond it is an
-/// error, and evicts nothing.
+/// An entry ends once, and the map then keeps nothing of it. If its deadline has passed,
+/// `on_expired` gets its value; if it was [removed](Self::remove), [drained](Self::drain) or replaced
+/// by an [insert](Self::insert) before that, the caller gets it; [`retain`](Self::retain) and
+/// [`clear`](Self::clear) drop it. An entry whose deadline has passed and that is not reported yet is
+/// gone for all calls but three: an insert, `drain` and `clear` take it out, unreported.
+///
+/// The number of entries is bounded: an insert beyond it is an error, and evicts nothing.
 ///
 /// Clones are handles of the same map. With the last one the map ends: it cancels its timers, and
 /// drops the entries without a call of `on_expired`. The map is a handle of its [`Timer`], and has
 /// one timer for each entry. After a shutdown of the timer, entries are seen until their deadlines,
 /// and are not reported; `drain` hands out all that is left.
 ///
-/// `Hash`, `Eq` and `Clone` of a key run under a lock, and must not use the map; they may panic. All other user code runs
-/// without one: `on_expired` may use the map in any way, block, or panic, as any callback of a
-/// timer. While it runs, later timers of its shard are late. If it panics, the panic is counted and
+/// `Hash`, `Eq` and `Clone` of a key run under a lock, and must not use the map; they may panic. All
+/// other user code runs without one: `on_expired` may use the map in any way, block, or panic, as
+/// any callback of a timer. While it runs, later timers of its shard are late. If it panics, the panic is counted and
 /// reported by the timer, and its entry has ended. An executor of the timer that drops a job unrun
-/// leaves that entry unreported: it is not seen any more, and counts until an insert replaces it.
+/// leaves that entry unreported: it is not seen any more, and counts until a call takes it out.
 ///
 /// # Examples
 ///
