@@ -83,9 +83,10 @@ use table::Shared;
 ///
 /// `Hash`, `Eq` and `Clone` of a key run under a lock, and must not use the map; they may panic. All
 /// other user code runs without one: `on_expired` may use the map in any way, block, or panic, as
-/// any callback of a timer. While it runs, later timers of its shard are late. If it panics, the panic is counted and
-/// reported by the timer, and its entry has ended. An executor of the timer that drops a job unrun
-/// leaves that entry unreported: it is not seen any more, and counts until a call takes it out.
+/// any callback of a timer. While it runs, later timers of its shard are late. If it panics, the
+/// panic is counted and reported by the timer, and its entry has ended. An executor of the timer that
+/// drops a job unrun leaves that entry unreported: it is not seen any more, and counts until a call
+/// takes it out.
 ///
 /// # Examples
 ///

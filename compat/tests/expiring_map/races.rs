@@ -1,10 +1,11 @@
 //! What a call meets that another does between two of its steps. Stalls are code that runs in the
 //! timer's clock (a call reads the time before it looks) and in a key's `Hash` (a call and an alarm
-//! hash the key after they know the time, and before they look). The pairs of calls, and where each is held:
+//! hash the key after they know the time, and before they look). The pairs of calls, and where each
+//! is held:
 //!
 //! | is stalled | meanwhile | then |
 //! |---|---|---|
-//! | any call, after it has read the time | another finds the entry expired | it sees nothing; `drain` takes it out |
+//! | any call, before it looks | another finds the entry expired | it sees nothing; `drain` takes it out |
 //! | | the alarm reports it; it is removed; drained; cleared | it sees nothing |
 //! | | it is replaced | it sees the new one |
 //! | | it is extended | it sees it |
