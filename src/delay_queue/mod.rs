@@ -258,6 +258,18 @@ impl<T: Send + 'static> DelayQueue<T> {
         }
     }
 
+    /// When the value of a record is due, if it waits.
+    fn due(&self, record: Record) -> Option<Tick> {
+        let due = |key: TimerKey| self.timer.home_of(key)?.scheduler.deadline(key.key());
+        self.moved.at_present(record, due)
+    }
+
+    /// The time of a tick, which is the same on all shards.
+    fn instant(&self, tick: Tick) -> Option<Instant> {
+        let time = &self.timer.first_shard().time;
+        time.instant(time.start_of(tick))
+    }
+
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
     fn home_of(&self, key: &QueueKey) -> Option<(&ShardHandle, TimerKey)> {
         let timer_key = key.timer_key.filter(|_| key.queue == self.shared.id)?;
