@@ -61,6 +61,7 @@ impl fmt::Debug for QueueKey {
 pub(super) type Record = (u64, TimerKey);
 
 /// Where the timers of moved values are.
+#[derive(Default)]
 pub(super) struct Moved {
     table: Mutex<Table>,
     /// The number of values in the table; one more during a move. Written under the lock.
@@ -75,10 +76,6 @@ struct Table {
 }
 
 impl Moved {
-    pub(super) fn new() -> Self {
-        Self { table: Mutex::default(), count: AtomicUsize::new(0) }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         // Ordering: Relaxed. A thread that asks because a timer was moved has acquired the node's
         // word, which the mover released after it had raised the count.

@@ -153,6 +153,12 @@ impl Listing {
         (records.all.len(), records.all.capacity())
     }
 
+    /// How many records are in the heap.
+    #[cfg(all(test, not(shardwheel_loom)))]
+    pub(super) fn order_len(&self) -> usize {
+        self.lock().by_time.len()
+    }
+
     /// Calls `act` while another thread seems to have the lock.
     #[cfg(all(test, not(shardwheel_loom)))]
     pub(super) fn while_locked<R>(&self, act: impl FnOnce() -> R) -> R {
