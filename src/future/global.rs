@@ -141,8 +141,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included: two instants, by
-/// the clock of [`now`], or two durations from now. The timer chooses the time so that sleeps with
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, or
+/// two durations from now, by the clock of [`now`]. The timer chooses the time so that sleeps with
 /// overlapping windows wake their tasks together: see
 /// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
@@ -219,7 +219,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 }
 
 /// Limits `future` to a time within `window`, which the timer chooses: see [`sleep_within`]; as
-/// [`timeout()`].
+/// [`timeout()`]. The window counts by the clock of [`now`].
 ///
 /// # Errors
 ///
