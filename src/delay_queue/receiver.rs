@@ -224,10 +224,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// O(1) if a value has expired. Otherwise O(log values), amortised over the inserts, resets and
     /// removals since the last call: the call sorts what is new. The first call sorts all values,
-    /// which takes about as long as [`iter`](Self::iter); so does one after so many changes as the
+    /// which takes about as long as [`iter`](Self::iter); so does one after as many changes as the
     /// queue has values. From then on a value takes 32 to 128 bytes more, and a reset to an earlier
-    /// time notes the value in one more table. Nothing waits for the call that does not wait for
-    /// `iter`, but a second such call, or an `iter`, waits until it has sorted.
+    /// time notes the value in one more table. No other call waits for it, except as for `iter`, and
+    /// a second such call, an `iter` or a drain beside it.
     #[must_use]
     pub fn peek_deadline(&self) -> Option<Instant> {
         let due = || self.shared.due.peek();

@@ -258,7 +258,8 @@ fn is_panic(code: impl FnOnce()) -> bool {
 /// No lock is left, and no entry is lost or doubled: all 20 are dropped once in the end.
 #[test]
 fn user_code_that_panics_leaves_the_map_whole() {
-    let calls: [(&str, fn(&Trapped)); 5] = [
+    type Call = fn(&Trapped);
+    let calls: [(&str, Call); 5] = [
         ("iter", |map| _ = map.iter().count()),
         ("keys", |map| _ = map.keys().count()),
         ("retain", |map| map.retain(|_, _| false)),

@@ -28,7 +28,9 @@ use super::{HOUR, SECOND};
 
 /// Code that runs once, if it is armed.
 #[derive(Clone, Default)]
-struct Stall(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+struct Stall(Arc<Mutex<Option<Act>>>);
+
+type Act = Box<dyn FnOnce() + Send>;
 
 impl Stall {
     fn arm(&self, code: impl FnOnce() + Send + 'static) {
@@ -74,6 +76,8 @@ type Map = ExpiringMap<Key, u32>;
 
 /// A map with one entry, whose value is 10 and which expires after a second; on a timer that runs when
 /// it is turned.
+type Interlude = fn(&Stage);
+
 struct Stage {
     time: Time,
     timer: Timer,
@@ -170,7 +174,7 @@ fn no_call_revives_what_another_has_found_expired() {
 
 #[test]
 fn a_call_sees_what_is_there_when_it_looks() {
-    let meanwhile: [(fn(&Stage), &[u32]); 6] = [
+    let meanwhile: [(Interlude, &[u32]); 6] = [
         (
             |stage| {
                 stage.pass(HOUR);
@@ -206,7 +210,7 @@ fn late_alarm(meanwhile: fn(&Stage)) -> Stage {
 
 #[test]
 fn what_is_taken_out_before_the_alarm_looks_is_not_reported() {
-    let takes: [(fn(&Stage), usize); 3] = [
+    let takes: [(Interlude, usize); 3] = [
         (|stage| assert_eq!(DRAIN(&stage.map, &stage.key), [10]), 0),
         (|stage| stage.map.clear(), 0),
         (|stage| assert_eq!(values(stage.map.insert(stage.key.clone(), 11, HOUR).unwrap()), [10]), 1),
