@@ -70,11 +70,6 @@ impl Held {
         self.stop.send_replace(true);
     }
 
-    /// Ends the pause before the next owner, and the owner.
-    pub(crate) fn begin_again(&mut self) {
-        self.stop.send_replace(false);
-    }
-
     /// The owner has ended by an error; returns the pause before the next one.
     pub(crate) fn failed(&mut self, failure: &Failure) -> Duration {
         let progress = self.pulse.last() > self.begun;

@@ -35,7 +35,7 @@
 //! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
 //! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
 //! | the end of the results is deleted or purged | it is decided again, from an older snapshot if need be |
-//! | more of the log, or of both snapshots, is lost | the partition stops until it is repaired (`recovery.rs`) |
+//! | more of the log, or of both snapshots, is lost | the partition stops until a backup is restored (`recovery.rs`) |
 //! | an owner hangs, or begins again and again | its lease is released, for others to take (`pulse.rs`) |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
@@ -89,7 +89,6 @@
 //! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
 //! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | leases, and an owner for each |
-//! | `salvage.rs`, `repair.rs` | `orders repair`: goes on with what is left |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
 //! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
 
@@ -107,8 +106,6 @@ mod partition;
 mod pulse;
 mod reader;
 mod recovery;
-mod repair;
-mod salvage;
 pub(crate) mod sandbox;
 mod setup;
 mod snapshot;
@@ -140,7 +137,6 @@ pub(crate) use args::Args;
 pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
 pub(crate) use failure::Failure;
 pub(crate) use names::Kind;
-pub(crate) use repair::{Args as RepairArgs, run as repair};
 
 /// What the address of a broker begins with.
 pub(crate) const SCHEME: &str = "nats://";

@@ -89,18 +89,6 @@ pub(crate) fn head(partition: u32) -> String {
     format!("head.{partition}")
 }
 
-/// The key that `orders repair` changes when it has repaired a partition.
-pub(crate) fn repaired(partition: u32) -> String {
-    format!("{REPAIRED}{partition}")
-}
-
-/// The partition that was repaired, if a key says so.
-pub(crate) fn repaired_of(key: &str) -> Option<u32> {
-    key.strip_prefix(REPAIRED)?.parse().ok()
-}
-
-const REPAIRED: &str = "repaired.";
-
 pub(crate) const SETTINGS: &str = "settings";
 
 #[cfg(test)]

@@ -180,11 +180,6 @@ impl Worker {
         if key == names::worker(&self.name) && self.is_blind(now) {
             self.see_again(now);
         }
-        if let Some(number) = names::repaired_of(&key)
-            && let Some(held) = self.held.get_mut(&number)
-        {
-            held.begin_again();
-        }
         let (number, own) = (partition(&key), holder == self.session);
         self.view.note(key, revision, holder, now);
         let Some(number) = number else { return Ok(()) };
