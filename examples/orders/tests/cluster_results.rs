@@ -156,7 +156,7 @@ fn front_ends_cannot_write_what_workers_write() {
         let last = async || mine.get_stream(name).await.expect("a stream").cached_info().state.last_sequence;
         let before = last().await;
         let client = connect("front", "change-me-too").await;
-        for subject in ["results.0", "books.0", "$KV.shop.lease.0", "$KV.shop.head.0", "shop.0.ticks"] {
+        for subject in ["results.0", "books.0", "$KV.shop.worker.one", "$KV.shop.head.0", "shop.0.ticks"] {
             let front = jetstream::context::ContextBuilder::new().timeout(Duration::from_millis(500));
             let sent = front.build(client.clone()).publish(subject, "junk".into()).await;
             assert!(sent.expect("it is sent").await.is_err(), "{subject}");

@@ -2,7 +2,7 @@
 
 pub(crate) use crate::store::{DIGEST, digest};
 
-/// The bucket of leases, workers, settings and heads of snapshots.
+/// The bucket of workers, settings and heads of snapshots.
 pub(crate) const BUCKET: &str = "shop";
 /// The stream that holds the parts of snapshots.
 pub(crate) const BOOKS: &str = "books";
@@ -74,15 +74,16 @@ pub(crate) fn aside(partition: u32) -> String {
     format!("{ASIDE}.{partition}")
 }
 
-/// What the keys of leases begin with.
-pub(crate) const LEASE: &str = "lease.";
-
-pub(crate) fn lease(partition: u32) -> String {
-    format!("{LEASE}{partition}")
-}
+/// What the keys of workers begin with.
+const WORKER: &str = "worker.";
 
 pub(crate) fn worker(name: &str) -> String {
-    format!("worker.{name}")
+    format!("{WORKER}{name}")
+}
+
+/// The name of the worker that has a key.
+pub(crate) fn worker_of(key: &str) -> Option<&str> {
+    key.strip_prefix(WORKER)
 }
 
 pub(crate) fn head(partition: u32) -> String {
