@@ -147,13 +147,12 @@ impl<T> Advancer<T> {
         }
         let (scheduled, pending) = self.shared.scheduled_and_pending();
         let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
-        if self.shared.slab.excess(pending) == 0 {
-            return;
-        }
-        let (shared, reclaimer) = self.shared.parts();
-        self.recycler.retire_segment(&shared.slab, reclaimer);
-        if is_idle {
-            self.reclaim_leftovers(pending);
+        if self.shared.slab.excess(pending) > 0 {
+            let (shared, reclaimer) = self.shared.parts();
+            self.recycler.retire_segment(&shared.slab, reclaimer);
+            if is_idle {
+                self.reclaim_leftovers(pending);
+            }
         }
     }
 

@@ -143,14 +143,6 @@ pub(crate) fn marked(words: &[AtomicU64]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The highest number whose bit is set.
-pub(crate) fn highest(words: &[AtomicU64]) -> Option<usize> {
-    // Ordering: Relaxed, a hint, as in `marked`.
-    let bits = words.iter().map(|word| word.load(Ordering::Relaxed));
-    let (at, bits) = bits.enumerate().filter(|&(_, bits)| bits != 0).last()?;
-    Some(at * WORD_NODES + bits.ilog2() as usize)
-}
-
 /// A mask of the lowest `n` bits; all 64 bits for a larger `n`.
 fn lowest(n: usize) -> u64 {
     if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }

@@ -2,7 +2,7 @@
 
 use super::Slab;
 use crate::shard::memory::epochs::Reclaimer;
-use crate::shard::memory::free_bits::{WORD_NODES, highest};
+use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Retired};
 use crate::sync::Ordering;
@@ -32,45 +32,48 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The highest segment that is marked as empty, if segments may still go.
-    fn highest_empty(&self) -> Option<usize> {
+    /// The segments that are marked as empty, if segments may still go.
+    fn marked_empty(&self) -> impl Iterator<Item = usize> {
         // Ordering: Relaxed, only the number matters.
         let may_go = self.next_era.load(Ordering::Relaxed) <= LAST_ERA_GIVEN_BACK;
-        highest(&self.empty[..self.segments.height().div_ceil(WORD_NODES)]).filter(|_| may_go)
+        let words = if may_go { self.segments.height().div_ceil(WORD_NODES) } else { 0 };
+        marked(&self.empty[..words])
     }
 
     /// Whether a segment is marked as empty.
     pub(crate) fn may_retire(&self) -> bool {
-        self.highest_empty().is_some()
+        self.marked_empty().next().is_some()
     }
 
-    /// Takes the highest empty segment out of the table, and returns its place.
+    /// Takes an empty segment out of the table, and returns its place.
     pub(crate) fn retire_one(
         &self,
         retired: &mut Retired<Segment<T>>,
         reclaimer: &mut Reclaimer,
     ) -> Option<usize> {
-        while let Some(index) = self.highest_empty() {
-            // Ordering: Acquire, pairs with the Release in `mark_empty`. The bit first, then the
-            // count: a thread that completes the segment after this look sets the bit again.
-            self.empty[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
-            let segment = self.load(index, Keep::by(reclaimer));
-            let Some(segment) = segment.filter(|segment| segment.free.are_all_free()) else { continue };
-            if segment.free.take_all() {
-                // Ordering: Relaxed, a count.
-                self.size.fetch_sub(1, Ordering::Relaxed);
-                self.segments.replace(index, None, retired, reclaimer);
-                return Some(index);
-            }
-            // A producer has taken a node of it meanwhile. Another may have found no free node
-            // meanwhile, and cleared the bit in `open`. All may be free again by now.
-            let is_empty = segment.free.are_all_free();
-            self.reopen(index);
-            if is_empty {
-                self.mark_empty(index);
-            }
-            return None;
+        let index = self.marked_empty().find(|&index| self.take_if_empty(index, reclaimer))?;
+        // Ordering: Relaxed, a count.
+        self.size.fetch_sub(1, Ordering::Relaxed);
+        self.segments.replace(index, None, retired, reclaimer);
+        Some(index)
+    }
+
+    /// Clears a segment's mark, and takes all nodes of the segment if they are free.
+    fn take_if_empty(&self, index: usize, reclaimer: &Reclaimer) -> bool {
+        // Ordering: Acquire, pairs with the Release in `mark_empty`. The bit first, then the count:
+        // a thread that completes the segment after this look sets the bit again.
+        self.empty[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
+        let Some(segment) = self.load(index, Keep::by(reclaimer)) else { return false };
+        let free = &segment.free;
+        if free.are_all_free() && free.take_all() {
+            return true;
         }
-        None
+        // A producer has taken a node. Another one that found no free node while they were all
+        // taken here may have cleared the bit in `open`. All may be free again by now.
+        self.reopen(index);
+        if free.are_all_free() {
+            self.mark_empty(index);
+        }
+        false
     }
 }
