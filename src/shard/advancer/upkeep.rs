@@ -124,12 +124,13 @@ impl<T> Advancer<T> {
         if self.upkeep.ended > 0 {
             self.note_ended();
         }
+        let has_rested = !self.is_sweeping() && !self.recycler.is_giving();
         self.sweep_in_steps();
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
         // One step gives memory to the system or looks for more of it, not both.
         if !self.recycler.give_segment(reclaimer) && moves {
-            self.give_memory_back();
+            self.give_memory_back(has_rested);
         }
         let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving();
         let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
@@ -139,9 +140,11 @@ impl<T> Advancer<T> {
 
     /// Takes an empty segment out of the table if more is mapped than the pending timers need.
     ///
+    /// Once in a rest, freed nodes that are few are given to the slab for it.
+    ///
     /// Most shards have one segment, which stays. Beside 64 threads, their counts would take most
     /// of the time of an idle tick.
-    fn give_memory_back(&mut self) {
+    fn give_memory_back(&mut self, has_rested: bool) {
         if self.shared.slab.excess(0) == 0 {
             return;
         }
@@ -149,6 +152,9 @@ impl<T> Advancer<T> {
         let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
         if self.shared.slab.excess(pending) > 0 {
             let (shared, reclaimer) = self.shared.parts();
+            if has_rested {
+                self.recycler.hurry(&shared.slab);
+            }
             self.recycler.retire_segment(&shared.slab, reclaimer);
             if is_idle {
                 self.reclaim_leftovers(pending);

@@ -122,7 +122,7 @@ impl<T> Recycler<T> {
         if let Some(of_batch) = self.words {
             words = words.saturating_add(freed.saturating_mul(2 * of_batch).div_ceil(self.worth));
         } else if self.is_ripe() {
-            self.begin_batch(slab);
+            self.hurry(slab);
         }
         if self.words.is_some() && words > 0 {
             let nodes = &mut self.nodes;
@@ -132,21 +132,22 @@ impl<T> Recycler<T> {
         }
     }
 
-    fn begin_batch(&mut self, slab: &Slab<T>) {
+    /// Begins a batch, also of few nodes, unless one is under way: they wait for no further ones.
+    /// Without them no segment may be empty.
+    pub(crate) fn hurry(&mut self, slab: &Slab<T>) {
+        if self.words.is_some() || self.nodes.count() == 0 {
+            return;
+        }
         self.nodes.rewind();
         self.words = Some(self.nodes.count().min(slab.words()));
         self.worth = Self::least_worth().max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
     }
 
-    /// Takes an empty segment out of the table, for an excess; true if it did. Freed nodes wait for
-    /// no further ones any more: without them no segment may be empty.
+    /// Takes an empty segment out of the table; true if there was one.
     pub(crate) fn retire_segment(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
-        if self.words.is_none() && self.nodes.count() > 0 {
-            self.begin_batch(slab);
-        }
-        let retired = slab.retire_one(&mut self.retired, reclaimer);
-        retired.into_iter().for_each(|index| self.nodes.forget(index));
-        retired.is_some()
+        let Some(index) = slab.retire_one(&mut self.retired, reclaimer) else { return false };
+        self.nodes.forget(index);
+        true
     }
 
     /// Gives a segment whose readers have unpinned to the system; true if it did.
@@ -159,6 +160,7 @@ impl<T> Recycler<T> {
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = slab.excess(live);
         let share = (excess + self.retired.count()).div_ceil(SHARE);
+        self.hurry(slab);
         self.step(WORDS_PER_STEP, slab, reclaimer);
         for _ in 0..share {
             self.give_segment(reclaimer);
