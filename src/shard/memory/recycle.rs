@@ -24,9 +24,10 @@
 //! and never comes again (see [`state`](crate::shard::node::state)); what it has read before is then
 //! of no account. Only a segment's memory needs one.
 //!
-//! The rule cannot map and unmap without end: a segment that goes leaves room for twice what is
-//! pending, so the next one is added after as many timers as half a segment has nodes. The first
-//! segment stays: an idle shard has it for an occasional timer.
+//! The rule cannot map and unmap without end: when a segment goes, twice what is pending and one
+//! segment have memory. That has room for the dead nodes that are tolerated as well, so the next
+//! segment is added after about as many further timers as a segment has nodes. The first segment
+//! stays: an idle shard has it for an occasional timer.
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer

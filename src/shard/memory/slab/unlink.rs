@@ -26,8 +26,8 @@ impl<T> Slab<T> {
     /// Marks a segment all of whose nodes are free, unless it is the first.
     pub(super) fn mark_empty(&self, index: usize) {
         if index > 0 {
-            // Ordering: Release, pairs with the Acquire in `retire_one`: the advancer, which clears
-            // this bit, sees the count that is full.
+            // Ordering: Release, pairs with the Acquire in `take_if_empty`: the advancer, which
+            // clears this bit, sees the count that is full.
             self.empty[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
         }
     }
