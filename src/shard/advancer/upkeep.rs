@@ -129,10 +129,11 @@ impl<T> Advancer<T> {
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
         // One step gives memory to the system or looks for more of it, not both.
-        if !self.recycler.give_segment(reclaimer) && moves {
+        let has_given = self.recycler.give_segment(reclaimer);
+        if !has_given && moves {
             self.give_memory_back(has_rested);
         }
-        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving();
+        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_given;
         let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
         // What goes by the clock was not done if the clock stands.
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };

@@ -14,8 +14,8 @@
 //! the segment, or puts back those that it has taken. Both outcomes of the race with a producer:
 //!
 //! - The producer takes a word first. The advancer finds a word that is not full, puts back what it
-//!   has, and the segment stays. Whoever completes it next, also the advancer by putting back, marks
-//!   it again.
+//!   has, and the segment stays. The thread that completes it next marks it again; that may be the
+//!   advancer, which puts nodes back.
 //! - The advancer takes the word first. The producer finds no node there, and looks elsewhere; if it
 //!   finds none, it adds a segment.
 //!
