@@ -47,6 +47,10 @@ use shardwheel::{Schedule, WallSchedule};
 ///
 /// The zone's rules are those that were read when `zone` was made.
 ///
+/// The wall clock is the system's, also for a timer with a [`ManualClock`](shardwheel::ManualClock)
+/// and within the scope of one. There a job needs a wall clock that moves along: see
+/// [`clock`](Self::clock).
+///
 /// # Examples
 ///
 /// ```
@@ -167,6 +171,8 @@ impl Cron {
     }
 
     /// Sets the source of the wall time, for tests, see [`WallSchedule::clock`].
+    /// A job of a timer with a [`ManualClock`](shardwheel::ManualClock), or within the scope of one,
+    /// needs it: its example moves the wall time along with that clock.
     #[must_use]
     pub fn clock(self, wall: impl FnMut() -> SystemTime + Send + 'static) -> Self {
         Self { schedule: self.schedule.clock(Box::new(wall)), ..self }

@@ -36,7 +36,7 @@ pub use self::backon::BackonSleeper;
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, TimeZone};
 #[cfg(feature = "expiring-map")]
-pub use self::expiring_map::{ExpiringMap, InsertError, InsertErrorKind};
+pub use self::expiring_map::{ExpiringMap, Expiry, InsertError, InsertErrorKind};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
 #[cfg(feature = "metrics")]

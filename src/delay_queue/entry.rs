@@ -64,8 +64,7 @@ pub(super) struct Outbox<T> {
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        let taken = CachePadded::new(Mutex::new(Stack::new()));
-        Self { pushed: Stack::new(), taken, count: AtomicU64::new(0) }
+        Self { pushed: Stack::new(), taken: Mutex::new(Stack::new()).into(), count: AtomicU64::new(0) }
     }
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
@@ -129,7 +128,7 @@ impl<T: Send + 'static> QueueState<T> {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             due: Outbox::new(),
             unexpired: Outbox::new(),
-            waiters: Waiters::new(),
+            waiters: Waiters::default(),
             has_ended: AtomicBool::new(false),
             is_dropped: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -249,18 +248,6 @@ impl<T> Entry<T> {
         let at = if deadline == self.armed_for { self.deadline } else { time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
         self.expired = Some((key, time.instant_shown(at)));
-    }
-
-    /// `None` if it has not expired.
-    pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
-        let (key, deadline) = self.expired?;
-        let key = QueueKey { queue, id: self.id, timer_key: Some(key) };
-        Some(Expired { value: self.value, key, deadline })
-    }
-
-    /// The value and the key of what has not expired.
-    pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
-        (QueueKey { queue, id: self.id, timer_key: None }, self.value)
     }
 }
 

@@ -91,7 +91,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, moved: Moved::new(), list: Listing::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::default(), list: Listing::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -111,12 +111,10 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// some copies of the value, as that of a consumer does.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
-        let handle = self.timer.handle();
-        let (value, times) = handle.read_clock_beside(value, || {
+        self.insert_for(value, |handle| {
             let deadline = handle.now_or_later().saturating_add(nanos(delay));
             (deadline, handle.tick_after(delay))
-        });
-        self.insert_for(handle, times, value)
+        })
     }
 
     /// Inserts a value that expires at `deadline`, by the clock of the `Timer`; if that has passed,
@@ -127,37 +125,31 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// As [`insert`](Self::insert).
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
-        let handle = self.timer.handle();
-        let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
-        let (value, times) = handle.read_clock_beside(value, times);
-        self.insert_for(handle, times, value)
+        self.insert_for(value, |handle| (handle.time.since_start(deadline), handle.tick_for(deadline)))
     }
 
     #[cfg_attr(feature = "introspect", track_caller)]
     fn insert_for(
         &self,
-        handle: &ShardHandle,
-        (deadline, tick): (Nanos, Tick),
         value: T,
+        times: impl FnOnce(&ShardHandle) -> (Nanos, Tick),
     ) -> Result<QueueKey, ScheduleError<T>> {
+        let handle = self.timer.handle();
+        let (value, (deadline, tick)) = handle.read_clock_beside(value, || times(handle));
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         let scheduled = if id < CLOSED {
             handle.schedule(None, tick, ticket)
         } else {
             Err(ScheduleError::new(ScheduleErrorKind::QueueClosed, ticket))
         };
-        match scheduled {
-            Ok(key) => {
-                let record = (id, TimerKey::once(key));
-                self.list.add(record);
-                Ok(self.key_of(record))
-            }
-            Err(refused) => {
-                let refused = refused.map(Ticket::into_value);
-                self.note_left();
-                Err(refused)
-            }
-        }
+        let key = scheduled.map_err(|refused| {
+            let refused = refused.map(Ticket::into_value);
+            self.note_left();
+            refused
+        })?;
+        let record = (id, TimerKey::once(key));
+        self.list.add(record);
+        Ok(self.key_of(record))
     }
 
     /// Takes a value out before it expires. Returns `None` if it has expired, also if no consumer
@@ -257,6 +249,18 @@ impl<T: Send + 'static> DelayQueue<T> {
             let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
             self.list.sweep(self.len(), |record| self.moved.at_present(record, waits).is_some());
         }
+    }
+
+    /// When the value of a record is due, if it waits.
+    fn due(&self, record: Record) -> Option<Tick> {
+        let due = |key: TimerKey| self.timer.home_of(key)?.scheduler.deadline(key.key());
+        self.moved.at_present(record, due)
+    }
+
+    /// The time of a tick, which is the same on all shards.
+    fn instant(&self, tick: Tick) -> Option<Instant> {
+        let time = &self.timer.first_shard().time;
+        time.instant(time.start_of(tick))
     }
 
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
@@ -384,6 +388,45 @@ mod tests {
             assert!(insert().is_err());
         }
         assert!(queue.list.size().0 < 600, "{:?}", queue.list.size());
+    }
+
+    /// The next deadline looks at what is new, and at few others, also while each value leaves or is
+    /// moved. What the order takes is bounded by the values, and goes back after a burst.
+    #[test]
+    fn the_next_deadline_does_not_look_at_all_values() {
+        use std::cell::Cell;
+
+        let timer = Timer::builder().clock(ManualClock::new()).build().expect("it is valid");
+        let queue = DelayQueue::new(&timer);
+        let insert = |i: u64| queue.insert((), Duration::from_millis(1_000_000 + i)).expect("open");
+        let looks = Cell::new(0);
+        let finds = |i: u64| {
+            let look = |record| {
+                looks.set(looks.get() + 1);
+                queue.due(record)
+            };
+            let earliest = queue.list.earliest(queue.moved.take_unsorted(), look);
+            assert_eq!(earliest, Some(1_000_000 + i));
+            looks.take()
+        };
+        let keys: Vec<_> = (0..10_000).map(insert).collect();
+        assert_eq!(finds(0), 10_001, "the first call looks at each, and again at the first");
+        for (i, key) in (1..5_000).zip(&keys) {
+            assert!(queue.remove(key).is_some() && finds(i) <= 3);
+            insert(20_000);
+            assert!(finds(i) <= 3);
+        }
+        let total: u32 = (0..100_000_u64)
+            .map(|i| {
+                let key = &keys[5_000 + (i % 5_000) as usize];
+                assert!(queue.reset(key, Duration::from_millis(1_200_000 - i)));
+                finds(4_999)
+            })
+            .sum();
+        assert!(total < 10 * 100_000, "{total} looks");
+        assert!(queue.list.order_len() < 5 * queue.len(), "{} in the heap", queue.list.order_len());
+        queue.drain().take(9_900).for_each(drop);
+        assert!(queue.list.order_len() < 4_000, "{} in the heap", queue.list.order_len());
     }
 
     /// A record that a producer pushes while another thread has the lock is listed and swept as

@@ -28,8 +28,9 @@ impl Timer {
     }
 
     /// Returns a future that is ready at a time within `window`, both ends included: two instants,
-    /// or two durations from now. The `Timer` chooses the time so that sleeps with overlapping
-    /// windows wake their tasks together, as [`schedule_within`](Self::schedule_within) does.
+    /// or two durations from now, by the `Timer`'s clock ([`now`](Self::now)). The `Timer` chooses the
+    /// time so that sleeps with overlapping windows wake their tasks together, as
+    /// [`schedule_within`](Self::schedule_within) does.
     ///
     /// It is never ready before the window, and its task is woken at the end of it at the latest,
     /// or at the first tick after its start if no tick begins within it. If the window has begun at
@@ -74,7 +75,7 @@ impl Timer {
     }
 
     /// Limits `future` to a time within `window`, which the `Timer` chooses: see
-    /// [`sleep_within`](Self::sleep_within).
+    /// [`sleep_within`](Self::sleep_within). The window counts by the `Timer`'s clock.
     ///
     /// # Examples
     ///

@@ -141,9 +141,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included: two instants, by
-/// the clock of [`now`], or two durations from now. The `Timer` chooses the time so that sleeps
-/// with overlapping windows wake their tasks together: see
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, or
+/// two durations from now, by the clock of [`now`]. The `Timer` chooses the time so that sleeps with
+/// overlapping windows wake their tasks together: see
 /// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
 /// # Examples
@@ -220,7 +220,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 }
 
 /// Limits `future` to a time within `window`, which the `Timer` chooses: see [`sleep_within`]; as
-/// [`timeout()`].
+/// [`timeout()`]. The window counts by the clock of [`now`].
 ///
 /// # Errors
 ///
