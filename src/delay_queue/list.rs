@@ -31,10 +31,10 @@
 //!
 //! # The cost
 //!
-//! A record takes 24 bytes, and one in the heap 32. There are at most about twice as many records as values, and some more
-//! while a sweep lags behind: [`SWEPT`] is twice as large as it must be for that. The list is a
-//! ring: a sweep moves what still waits to the back. If all delays are the same, it finds the
-//! values that have left at the front.
+//! A record takes 24 bytes, and one in the heap 32. There are at most about twice as many records
+//! as values, and some more while a sweep lags behind: [`SWEPT`] is twice as large as it must be
+//! for that. The list is a ring: a sweep moves what still waits to the back. If all delays are the
+//! same, it finds the values that have left at the front.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -138,6 +138,7 @@ impl Listing {
         records
     }
 
+    /// Adds what came late. A heap that is too long then goes.
     fn add_late(&self, records: &mut Records) {
         let mut late = self.late.take_all();
         records.all.extend(iter::from_fn(|| late.pop()).map(|record| record.value));

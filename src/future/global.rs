@@ -119,8 +119,8 @@ pub fn now() -> Instant {
 ///
 /// # Performance
 ///
-/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's reference to
-/// its shard.
+/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's
+/// reference to its shard.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();

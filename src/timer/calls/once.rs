@@ -14,9 +14,9 @@ impl Timer {
     /// Calls `callback` once, when `delay` has passed from now.
     ///
     /// The callback never runs early. It runs at most one tick late, plus the `Timer`'s
-    /// [slack](crate::TimerBuilder::slack), if it has one, plus the time for which other callbacks hold up
-    /// its shard. A delay of zero is due at the next tick. A delay of more than
-    /// 584 years never ends.
+    /// [slack](crate::TimerBuilder::slack), if it has one, plus the time for which other callbacks
+    /// hold up its shard. A delay of zero is due at the next tick. A delay of more than 584 years
+    /// never ends.
     ///
     /// # Errors
     ///
@@ -58,8 +58,9 @@ impl Timer {
     }
 
     /// Calls `callback` once, at a time within `window`, both ends included: two [`Instant`]s, or two
-    /// [`Duration`]s from now, by the `Timer`'s clock ([`now`](Self::now)). The `Timer` chooses the time so
-    /// that timers with overlapping windows fire together, which wakes the shard's thread less often.
+    /// [`Duration`]s from now, by the `Timer`'s clock ([`now`](Self::now)). The `Timer` chooses the
+    /// time so that timers with overlapping windows fire together, which wakes the shard's thread
+    /// less often.
     ///
     /// Of the ticks within the window it is the one that is a multiple of the greatest power of
     /// two. So the choice does not depend on when the call is made, windows that contain the chosen

@@ -82,8 +82,8 @@ impl Timer {
     ///
     /// - It does not wait for an executor. A callback that has been passed to the executor may
     ///   still run, and a recurring one is not armed again. A thread that is inside
-    ///   [`Executor::execute`](crate::Executor::execute) ends after that call. A thread that drops the executor for longer
-    ///   than 20 ms ends after the drop.
+    ///   [`Executor::execute`](crate::Executor::execute) ends after that call. A thread that drops
+    ///   the executor for longer than 20 ms ends after the drop.
     /// - A call from a callback, of this `Timer` or of another one, waits for no callback, nor does
     ///   a call from anything else that a `Timer`'s thread runs: two callbacks may shut down each
     ///   other's `Timer`. A callback that is running is then the last of its shard, and the thread

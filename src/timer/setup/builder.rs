@@ -48,10 +48,10 @@ impl TimerBuilder {
     /// zero.
     ///
     /// A server whose timeouts may all come 10 ms late says so here, once. The `Timer` then chooses
-    /// ticks as [`schedule_within`](crate::Timer::schedule_within) does: of those from the deadline to the
-    /// end of the slack, the one that is a multiple of the greatest power of two. Nothing fires
-    /// early, and a slack that is shorter than a tick changes nothing. There is no limit: with a
-    /// slack of a year, a timer may be a year late.
+    /// ticks as [`schedule_within`](crate::Timer::schedule_within) does: of those from the deadline
+    /// to the end of the slack, the one that is a multiple of the greatest power of two. Nothing
+    /// fires early, and a slack that is shorter than a tick changes nothing. There is no limit:
+    /// with a slack of a year, a timer may be a year late.
     ///
     /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when
     /// they are rescheduled or reset. A call that names a window has that window instead:
@@ -216,9 +216,9 @@ impl TimerBuilder {
     /// hook, which prints the message, has been called by then.) A recurring timer continues after
     /// a panic in its callback, unless it is cancelled. A panic in its schedule ends it.
     ///
-    /// A panic that reaches the caller, as that of a callback that [`cancel`](crate::Timer::cancel) drops,
-    /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
-    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was
+    /// A panic that reaches the caller, as that of a callback that [`cancel`](crate::Timer::cancel)
+    /// drops, is not caught, so it does not count. Panics of the hook itself, in the drops of a
+    /// clock, a hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was
     /// registered while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.on_panic = Some(DropQuietly::new(Arc::new(hook)));

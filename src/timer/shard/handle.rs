@@ -95,8 +95,8 @@ impl ShardHandle {
         }
     }
 
-    /// Schedules a content that [fits](crate::timer::task::fits) into a task, as a box does; as a member
-    /// if there is a group. If it is refused, the error returns it.
+    /// Schedules a content that [fits](crate::timer::task::fits) into a task, as a box does; as a
+    /// member if there is a group. If it is refused, the error returns it.
     #[inline]
     #[cfg_attr(feature = "introspect", track_caller)]
     pub(crate) fn schedule<R: TaskBody>(
@@ -113,7 +113,8 @@ impl ShardHandle {
         scheduled.map_err(|refused| refused.map(Task::into_content))
     }
 
-    /// Reads the user's clock by `code`, beside a value of the user's: see [`run_beside`](PanicGuard::run_beside).
+    /// Reads the user's clock by `code`, beside a value of the user's: see
+    /// [`run_beside`](PanicGuard::run_beside).
     #[inline]
     pub(crate) fn read_clock_beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
         if self.time.is_users() { self.guard.run_beside(kept, |_| code()) } else { (kept, code()) }

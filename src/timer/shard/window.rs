@@ -22,8 +22,8 @@ impl ShardHandle {
     }
 }
 
-/// An end of a window, as of [`Timer::schedule_within`](crate::Timer::schedule_within): an [`Instant`], or a [`Duration`] from the
-/// call on. No other type can be one.
+/// An end of a window, as of [`Timer::schedule_within`](crate::Timer::schedule_within): an
+/// [`Instant`], or a [`Duration`] from the call on. No other type can be one.
 pub trait WindowEnd: sealed::End {}
 
 impl WindowEnd for Instant {}
