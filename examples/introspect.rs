@@ -12,7 +12,7 @@ use shardwheel::{ManualClock, Timer, TimerKey};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// `open` is called in many places: its caller is the place of the timer.
+/// `open` is called in many places: its caller is the place that has set the timer.
 #[track_caller]
 fn open(timer: &Timer, name: &str) -> Result<TimerKey, Box<dyn Error>> {
     let name = name.to_owned();

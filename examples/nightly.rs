@@ -1,7 +1,7 @@
 //! A job for every night, by the wall clock, which is set forward and back meanwhile.
 //!
-//! A `ManualClock` moves the timer and the wall clock, so three days take no time. A program leaves
-//! both out, and goes by the system's clocks.
+//! A `ManualClock` moves the `Timer` and the wall clock, so three days take no time. A program
+//! leaves both out, and goes by the system's clocks.
 //!
 //! `cargo run --example nightly`
 

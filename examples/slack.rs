@@ -18,8 +18,8 @@ const SLEEPS: u64 = 100_000;
 const FIRST: Duration = Duration::from_secs(1);
 const SPREAD: Duration = Duration::from_secs(2);
 
-/// How often the timer's threads have gone to sleep, and how often the others. Linux counts that for
-/// each thread; elsewhere it is zero.
+/// How often the `Timer`'s threads have gone to sleep, and how often the others. Linux counts that
+/// for each thread; elsewhere it is zero.
 fn wake_ups() -> (u64, u64) {
     let mut wakes = (0, 0);
     for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -41,7 +41,7 @@ fn processor_time() -> u64 {
     (jiffies(11).unwrap_or(0) + jiffies(12).unwrap_or(0)) * 10
 }
 
-/// Waits for all sleeps on a timer with that slack.
+/// Waits for all sleeps on a `Timer` with that slack.
 fn sleeps(slack: Duration) -> Result<(), Box<dyn Error>> {
     let timer = Timer::builder().thread_name("timer").slack(slack).build()?; // the one line
     let gap = SPREAD / SLEEPS as u32;

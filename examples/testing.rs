@@ -12,7 +12,7 @@ use shardwheel::{ManualClock, ScheduleError, Timer, TimerKey};
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What is tested: a shop that asks for the payment of an order every eight hours, and releases the
-/// order after a day. It takes the timer as an argument, so a test may pass one of its own.
+/// order after a day. It takes the `Timer` as an argument, so a test may pass one of its own.
 struct Order {
     reminder: TimerKey,
     release: TimerKey,

@@ -1,7 +1,7 @@
-//! Timeouts, sleeps and intervals in a tokio program, on shardwheel's global timer.
+//! Timeouts, sleeps and intervals in a tokio program, on shardwheel's global `Timer`.
 //!
-//! The functions have the names and the results of `tokio::time`. They need no runtime's timer, so
-//! they work on any executor: this program does not enable tokio's.
+//! The functions have the names and the results of `tokio::time`. They need nothing of a runtime,
+//! so they work on any executor: this program does not enable tokio's time driver.
 //!
 //! `cargo run --example timeouts`
 

@@ -20,7 +20,14 @@ pub const MAX_WHEEL_SIZE: usize = 1 << 15;
 /// At a tick of 1 ms, two wheels of this size reach 70 minutes, so a timer of half an hour is moved
 /// once before it fires. A wheel takes 256 KiB, and another 256 KiB for the timers that the
 /// advancer has moved there: it stays within a core's second-level cache.
-pub const DEFAULT_WHEEL_SIZE: usize = if cfg!(miri) { 64 } else { 2048 };
+///
+/// In a browser, with the feature `web`, it is 256: a wheel takes 32 KiB, and two wheels reach 65
+/// seconds.
+pub const DEFAULT_WHEEL_SIZE: usize = match (cfg!(miri), cfg!(all(feature = "web", target_os = "unknown"))) {
+    (true, _) => 64,
+    (_, true) => 256,
+    _ => 2048,
+};
 
 const DEFAULT_TICK: Duration = Duration::from_millis(1);
 const NANOS_PER_SEC: u128 = 1_000_000_000;

@@ -58,7 +58,7 @@ impl Error for ConfigError {}
 pub enum BuildError {
     /// The tick, the wheel size or the bound on pending timers is not valid.
     Config(ConfigError),
-    /// The number of shards is zero, or larger than a timer can have.
+    /// The number of shards is zero, or larger than a `Timer` can have.
     ShardsOutOfRange {
         /// The requested number.
         value: usize,
@@ -274,7 +274,7 @@ impl<T> ScheduleError<T> {
         self.kind.is_full()
     }
 
-    /// Returns whether the timer, or the shard's advancer, has been shut down. A retry cannot
+    /// Returns whether the `Timer`, or the shard's advancer, has been shut down. A retry cannot
     /// succeed.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {

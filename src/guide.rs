@@ -24,7 +24,7 @@ pub mod observing {}
 #[doc = include_str!("guide/coming_from.md")]
 pub mod coming_from {}
 
-/// The wheels and the way of a timer, in one page.
+/// The words; the wheels and the way of a timer, in one page.
 ///
 #[doc = include_str!("guide/wheels.svg")]
 #[doc = include_str!("guide/how_it_works.md")]

@@ -61,6 +61,8 @@ mod sync;
 pub mod testing;
 mod tick;
 #[cfg(feature = "timer")]
+mod time;
+#[cfg(feature = "timer")]
 mod timer;
 mod unwind;
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
@@ -83,6 +85,8 @@ pub use future::global::{
 pub use future::{Deadline, DeadlineError, Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
+#[cfg(feature = "timer")]
+pub use time::{Instant, SystemTime};
 #[cfg(feature = "introspect")]
 pub use timer::introspect::{Pending, PendingPlace};
 #[cfg(feature = "timer")]

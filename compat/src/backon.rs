@@ -9,7 +9,7 @@ use crate::sleep::{Sleep, Source};
 
 /// Waits between the attempts of a retry.
 ///
-/// `BackonSleeper::default()` is on the [global timer](Timer::global).
+/// `BackonSleeper::default()` is on the [global `Timer`](Timer::global).
 ///
 /// # Examples
 ///

@@ -23,8 +23,8 @@ use shardwheel::{Schedule, WallSchedule};
 ///
 /// The expression has five fields (minute, hour, day of the month, month, day of the week), or six
 /// with the seconds before them, or seven with the year after those, as
-/// [croner](https://docs.rs/croner) reads them. There are no dates after the year 5000. What happens
-/// when the wall clock is set, and after a suspend, is that of a [`WallSchedule`].
+/// [croner](https://docs.rs/croner) reads them. There are no dates after the year 5000. After a
+/// suspend, and when the wall clock is set, it behaves as a [`WallSchedule`].
 ///
 /// With a day of the month *and* a day of the week, one of the two suffices, if neither field is a
 /// `*` alone: `0 0 13 * 5` is due on each 13th and on each Friday. A step such as `*/2` counts as a
@@ -39,12 +39,17 @@ use shardwheel::{Schedule, WallSchedule};
 ///   be that on another day (in Nuuk, where a Saturday in March ends at 23:00, 23:30 is due at the
 ///   first moment of Sunday), and if the gap leaves out a whole day.
 ///   One with a `*` or a step in its seconds, minutes or hours (`*/30 * * * *`) has no dates in the
-///   gap. Neither has a list or a range (`30 2,14 * * *`): make a timer for each of its times.
+///   gap. Nor does one with a list or a range (`30 2,14 * * *`): make a timer for each of its
+///   times.
 /// - A local time that *exists twice* (02:30 in the night in which 03:00 becomes 02:00): an
 ///   expression with a fixed time is due once, the first time; one with a `*`, a step, a list or a
 ///   range both times.
 ///
 /// The zone's rules are those that were read when `zone` was made.
+///
+/// The wall clock is the system's, also for a timer with a [`ManualClock`](shardwheel::ManualClock)
+/// and within the scope of one. There a job needs a wall clock that moves along: see
+/// [`clock`](Self::clock).
 ///
 /// # Examples
 ///
@@ -166,6 +171,8 @@ impl Cron {
     }
 
     /// Sets the source of the wall time, for tests, see [`WallSchedule::clock`].
+    /// A job of a timer with a [`ManualClock`](shardwheel::ManualClock), or within the scope of one,
+    /// needs it: its example moves the wall time along with that clock.
     #[must_use]
     pub fn clock(self, wall: impl FnMut() -> SystemTime + Send + 'static) -> Self {
         Self { schedule: self.schedule.clock(Box::new(wall)), ..self }

@@ -8,11 +8,12 @@ use shardwheel::Timer;
 
 use crate::sleep::{Sleep, Source};
 
-/// The timer of a hyper server or client: for header timeouts, keep-alive and HTTP/2 pings.
+/// Lets a hyper server or client wait on a [`Timer`]: for header timeouts, keep-alive and HTTP/2
+/// pings.
 ///
-/// `HyperTimer::default()` is on the [global timer](Timer::global). The time that it tells hyper is
-/// that timer's: the one that is global where hyper calls, so within the
-/// [scope](shardwheel::ManualClock::scope) of a clock it is the scope's, as its sleeps are.
+/// `HyperTimer::default()` is on the [global `Timer`](Timer::global), and tells hyper the time of
+/// that `Timer`. Where hyper calls within the [scope](shardwheel::ManualClock::scope) of a clock,
+/// the sleeps and the time are those of the scope.
 ///
 /// # Examples
 ///
@@ -27,7 +28,7 @@ use crate::sleep::{Sleep, Source};
 ///
 /// # Performance
 ///
-/// A sleep is boxed, as hyper's trait demands. A reset keeps the box and the timer's node: it is one
+/// A sleep is boxed, as hyper's trait demands. A reset keeps the box and the node: it is one
 /// compare-and-swap for a later deadline.
 #[derive(Clone, Debug)]
 pub struct HyperTimer {
@@ -42,7 +43,7 @@ impl Default for HyperTimer {
 }
 
 impl HyperTimer {
-    /// Makes a hyper timer whose sleeps wait on `timer`.
+    /// Makes a `HyperTimer` whose sleeps wait on `timer`.
     #[must_use]
     #[track_caller]
     pub fn new(timer: Timer) -> Self {

@@ -4,9 +4,9 @@
 //! # What is in which file
 //!
 //! Each library has a file and a feature of its own, with the library's name. All those that sleep
-//! share `Sleep`, and choose their timer in the same way: `default()` is on the
-//! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's. The map of entries that
-//! end on time is a folder, `expiring_map`.
+//! share `Sleep`, and choose their `Timer` in the same way: `default()` is on the
+//! [global `Timer`](shardwheel::Timer::global), `new(timer)` on the caller's. The map of entries
+//! that end on time is a folder, `expiring_map`.
 
 #[cfg(feature = "backon")]
 mod backon;
@@ -36,7 +36,7 @@ pub use self::backon::BackonSleeper;
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, TimeZone};
 #[cfg(feature = "expiring-map")]
-pub use self::expiring_map::{ExpiringMap, InsertError, InsertErrorKind};
+pub use self::expiring_map::{ExpiringMap, Expiry, InsertError, InsertErrorKind};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
 #[cfg(feature = "metrics")]

@@ -11,7 +11,7 @@ use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_h
 use shardwheel::Pending;
 use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 
-/// Reports a timer's [`Stats`] to the recorder that the program has installed.
+/// Reports a `Timer`'s [`Stats`] to the recorder that the program has installed.
 ///
 /// | name | kind | field of [`Figures`] |
 /// |---|---|---|
@@ -31,7 +31,7 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 ///
 /// # Examples
 ///
-/// The global timer reports about itself every ten seconds:
+/// The global `Timer` reports about itself every ten seconds:
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +42,7 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Two timers, distinguished by a label:
+/// Two `Timer`s, distinguished by a label:
 ///
 /// ```
 /// use shardwheel::Timer;
@@ -79,8 +79,8 @@ pub struct TimerMetrics {
 type Recorded = HashMap<Duration, u64>;
 
 impl TimerMetrics {
-    /// Makes a reporter of a timer's totals. It reports one timer: counts of another would be taken
-    /// for changes.
+    /// Makes a reporter of a `Timer`'s totals. It reports one `Timer`: counts of another would be
+    /// taken for changes.
     #[must_use]
     pub fn new() -> Self {
         describe();
@@ -176,9 +176,9 @@ impl TimerMetrics {
         }
     }
 
-    /// Reports `timer` every `period`, by a callback of that timer. The callback does not keep the
-    /// timer alive, and is no member of a group: the handle of a [group](shardwheel::Group) stands
-    /// for its timer.
+    /// Reports `timer` every `period`, by a callback of that `Timer`. The callback does not keep
+    /// the `Timer` alive, and is no member of a group: the handle of a [group](shardwheel::Group)
+    /// stands for its `Timer`.
     ///
     /// # Errors
     ///

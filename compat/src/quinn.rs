@@ -16,10 +16,10 @@ use crate::sleep::{Sleep, Source};
 /// A runtime for QUIC endpoints whose timers are shardwheel's: idle timeouts, loss detection,
 /// pacing and keep-alive. Sockets and tasks are another runtime's.
 ///
-/// `QuinnRuntime::default()` is on the [global timer](Timer::global). The time that it tells quinn
-/// is that timer's: the one that is global where quinn calls, so within the
-/// [scope](shardwheel::ManualClock::scope) of a clock it is the scope's, as its timers are. The other runtime is quinn's
-/// default one, such as tokio, unless [`with_runtime`](Self::with_runtime) chooses it.
+/// `QuinnRuntime::default()` is on the [global `Timer`](Timer::global), and tells quinn the time of
+/// that `Timer`. Where quinn calls within the [scope](shardwheel::ManualClock::scope) of a clock,
+/// the timers and the time are those of the scope. The other runtime is quinn's default one, such
+/// as tokio, unless [`with_runtime`](Self::with_runtime) chooses it.
 ///
 /// # Examples
 ///

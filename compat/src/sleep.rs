@@ -20,15 +20,15 @@ use shardwheel::{SleepError, Timer, global, set_at};
 /// A sleep without errors, on any executor; what [`HyperTimer`](crate::HyperTimer) and the other
 /// types of this crate wait on.
 ///
-/// If its timer refuses it (the timer is full, out of memory or shut down), the sleep continues on
-/// the [global timer](Timer::global), for the time that is left by its own timer's clock. It is
-/// neither lost nor early. With the feature `tracing`, a warning reports that.
+/// If its `Timer` refuses it (because it is full, out of memory or shut down), the sleep continues
+/// on the [global `Timer`](Timer::global), for the time that is left by its own `Timer`'s clock. It
+/// is neither lost nor early. With the feature `tracing`, a warning reports that.
 ///
 /// It is [`Unpin`]. Once it has resolved, further polls are ready.
 ///
 /// # Panics
 ///
-/// A poll panics if the timer refuses the sleep and the global timer cannot be made.
+/// A poll panics if the `Timer` refuses the sleep and the global `Timer` cannot be made.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     on: On,
@@ -40,8 +40,8 @@ enum On {
 }
 
 impl Sleep {
-    /// Returns the deadline, by the clock of the timer that the sleep is on; `None` if it is further
-    /// away than the system's clock can represent.
+    /// Returns the deadline, by the clock of the `Timer` that the sleep is on; `None` if it is
+    /// further away than the system's clock can represent.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.on {
@@ -69,7 +69,7 @@ impl Sleep {
         }
     }
 
-    /// Gives the sleep another deadline, by the clock of the timer that it is on, whether it has
+    /// Gives the sleep another deadline, by the clock of the `Timer` that it is on, whether it has
     /// resolved or not. [`reset_after`](Self::reset_after) needs no clock.
     ///
     /// # Performance

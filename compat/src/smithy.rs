@@ -9,7 +9,7 @@ use crate::sleep::Source;
 
 /// The sleep of the AWS SDK: for the timeouts of its operations, and the pauses between attempts.
 ///
-/// `SmithySleep::default()` is on the [global timer](Timer::global). The SDK takes dates from its
+/// `SmithySleep::default()` is on the [global `Timer`](Timer::global). The SDK takes dates from its
 /// `time_source`, which is another setting: a test by a manual clock sets both.
 ///
 /// # Examples

@@ -39,7 +39,7 @@
 //! - *A time limit of the service would end later*: it ends with the request's deadline, and so does
 //!   the layer's own. The service answers then: the layer polls it once more, and each such limit
 //!   that is polled ends. If its answer is not ready in that poll, the answer is [`Elapsed`].
-//! - *The layer has a timer with another clock*: see [`Deadline::sync_scope_by`].
+//! - *The layer has a `Timer` with another clock*: see [`Deadline::sync_scope_by`].
 
 use std::error::Error;
 use std::fmt;
@@ -60,7 +60,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Gives each request to a service a time limit.
 ///
-/// It is on the [global timer](Timer::global), unless [`with_timer`](Self::with_timer) chooses
+/// It is on the [global `Timer`](Timer::global), unless [`with_timer`](Self::with_timer) chooses
 /// another.
 ///
 /// # Examples
@@ -224,7 +224,7 @@ pub struct Timeout<S, H = NoHeaders> {
 }
 
 impl<S> Timeout<S> {
-    /// Gives each request to `inner` a time limit of `limit`, on the global timer.
+    /// Gives each request to `inner` a time limit of `limit`, on the global `Timer`.
     #[track_caller]
     pub fn new(inner: S, limit: Duration) -> Self {
         TimeoutLayer::new(limit).layer(inner)

@@ -8,9 +8,9 @@ use tracing::warn;
 
 /// Warns of callbacks that take longer than a threshold, and of panics.
 ///
-/// [`install`](Self::install) adds it to a timer whose callbacks run on the timer's own threads.
-/// Where an executor runs them, it calls [`run`](Self::run) in place of [`Job::run`], and the
-/// builder's `on_panic` gets [`panicked`](Self::panicked).
+/// [`install`](Self::install) adds it to a `Timer` whose callbacks run on the `Timer`'s own
+/// threads. Where an executor runs them, it calls [`run`](Self::run) in place of [`Job::run`], and
+/// the builder's `on_panic` gets [`panicked`](Self::panicked).
 ///
 /// The warnings have the target `shardwheel`, a text (the field `message`, as in every event of
 /// tracing) and these fields: `took` and `threshold` (a slow callback), `key` and `panic` (a panic
@@ -66,7 +66,7 @@ impl TimerTracing {
         Self { threshold }
     }
 
-    /// Adds the warnings to a timer without an executor and without a hook for panics: it sets
+    /// Adds the warnings to a `Timer` without an executor and without a hook for panics: it sets
     /// both.
     pub fn install(self, builder: TimerBuilder) -> TimerBuilder {
         builder.executor(self).on_panic(Self::panicked)
@@ -92,14 +92,15 @@ impl TimerTracing {
     }
 }
 
-/// Runs each job at once, on the timer's thread.
+/// Runs each job at once, on the `Timer`'s thread.
 impl Executor for TimerTracing {
     fn execute(&self, job: Job) {
         self.run(job);
     }
 }
 
-/// Warns if the timer has refused: for the results of calls that schedule, of sleeps and of timeouts.
+/// Warns if the `Timer` has refused: for the results of calls that schedule, of sleeps and of
+/// timeouts.
 ///
 /// A time limit that has passed is no refusal.
 ///

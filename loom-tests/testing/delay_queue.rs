@@ -58,7 +58,7 @@ impl Queue {
     /// Takes what has expired, as the drop of the queue does.
     pub fn drop_values(&self) -> Vec<u64> {
         self.shared.note_drop();
-        std::iter::from_fn(|| self.shared.next_due()).map(|entry| number(&entry)).collect()
+        std::iter::from_fn(|| self.shared.due.next()).map(|entry| number(&entry)).collect()
     }
 
     /// Ends the queue, as a shutdown does.

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use super::Clock;
 use crate::hardware::since_boot;
+use crate::time::{Duration, Instant};
 
 /// A clock that goes on while the machine is suspended.
 ///
@@ -41,8 +41,8 @@ use crate::hardware::since_boot;
 ///
 /// # Performance
 ///
-/// A reading takes as long as one of the default clock, but a timer reads it through an indirect
-/// call, and has no faster clock for its deadlines. While a timer is pending, the timer's thread
+/// A reading takes as long as one of the default clock, but a `Timer` reads it through an indirect
+/// call, and has no faster clock for its deadlines. While a timer is pending, the `Timer`'s thread
 /// wakes once a second, to look whether the machine was suspended, and about ten times in the last
 /// second before a deadline, as with each clock that is not the default one (see [`Clock`]).
 /// Without pending timers it does not wake.

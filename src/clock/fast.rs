@@ -22,9 +22,9 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::hardware::cycles;
+use crate::time::{Duration, Instant};
 
 /// An anchor is valid for at most this long.
 const WINDOW: Duration = Duration::from_micros(64);

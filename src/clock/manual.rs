@@ -13,11 +13,11 @@
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
 
 use super::{Clock, UserCode, is_user_code, unpoisoned};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+use crate::time::{Duration, Instant};
 
 /// What a manual clock drives: a timer's shards.
 pub(crate) trait RunByClock: Send + Sync {
@@ -28,15 +28,15 @@ pub(crate) trait RunByClock: Send + Sync {
     fn run_due(&self, now: Instant);
 }
 
-/// A clock that stands still until a caller moves it, and then drives the timers that were built
+/// A clock that stands still until a caller moves it, and then drives the `Timer`s that were built
 /// with it.
 ///
-/// Such a timer has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on the
-/// calling thread, in the order of their deadlines, and the clock stands at each deadline in turn.
-/// When it returns, everything that is due by then has run. (With an [`Executor`](crate::Executor),
-/// every callback that is due has been passed to it.) The same calls give the same order every
-/// time, except for timers of the same tick: their order depends on what other threads of the
-/// process do. Clones are handles of the same clock.
+/// Such a `Timer` has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on
+/// the calling thread, in the order of their deadlines, and the clock stands at each deadline in
+/// turn. When it returns, everything that is due by then has run. (With an
+/// [`Executor`](crate::Executor), every callback that is due has been passed to it.) The same calls
+/// give the same order every time, except for timers of the same tick: their order depends on what
+/// other threads of the process do. Clones are handles of the same clock.
 ///
 /// # Examples
 ///
@@ -101,15 +101,15 @@ impl ManualClock {
     ///
     /// If a callback that this clock runs calls it, time passes while the callback runs, and what
     /// becomes due meanwhile runs after the callback. If another thread is moving the clock, the
-    /// call waits for that thread, unless a callback of any timer makes it: then it adds the time
-    /// and returns, and the other thread runs what is due: the clock ends at the later of the two
-    /// times.
+    /// call waits for that thread. Only a call from a callback, of any `Timer`, does not wait: it
+    /// adds the time and returns, and the other thread runs what is due. The clock then ends at the
+    /// later of the two times.
     ///
     /// The clock can be moved by about 584 years in all, and stays there.
     ///
     /// # Performance
     ///
-    /// O(shards of all timers of the clock) for each time at which something is due, and what the
+    /// O(shards of all `Timer`s of the clock) for each time at which something is due, and what the
     /// due timers cost.
     pub fn advance(&self, by: Duration) {
         self.drive_for(by);
@@ -134,7 +134,7 @@ impl ManualClock {
     }
 
     /// Returns when [`advance`](Self::advance) next has something to do, by this clock. `None` if
-    /// nothing is pending in the timers that it drives.
+    /// nothing is pending in the `Timer`s that it drives.
     ///
     /// That is the deadline of the next timer, rounded up to a tick, or an earlier time at which
     /// timers move to a finer wheel. It is never later than the deadline. A recurring timer that an

@@ -2,7 +2,7 @@
 //!
 //! Time is a parameter. All code above this module asks a [`Clock`]: the system's monotonic clock,
 //! unless the builder receives another. A [`ManualClock`] stands still until a caller moves it, and
-//! it drives the timers that use it on the thread that moves it.
+//! it drives the `Timer`s that use it on the thread that moves it.
 
 mod boot;
 mod caller;
@@ -11,7 +11,8 @@ mod manual;
 mod run;
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use crate::time::Instant;
 
 pub(crate) use crate::unwind::unpoisoned;
 pub use boot::BootClock;
@@ -27,17 +28,17 @@ pub(crate) use manual::RunByClock;
 /// there. If a clock jumps forward, everything that is due by then fires when the shard next reads
 /// the clock.
 ///
-/// A clock may run at another speed than the system's time. The timer's thread sleeps by the
+/// A clock may run at another speed than the system's time. The `Timer`'s thread sleeps by the
 /// system's time: it sleeps for half of the remaining time, at the speed that it measured during
 /// its last sleep, and then looks again, a second later at the latest. So it wakes once a second
 /// while a timer is pending, and about ten times in the last second before a deadline; with the
 /// system's clock it wakes once. If the clock speeds up or jumps during a sleep, timers that become
 /// due in that sleep are late by at most a second.
 ///
-/// If a clock panics on the timer's thread, or in a job, the panic is counted and reported like a
+/// If a clock panics on the `Timer`'s thread, or in a job, the panic is counted and reported like a
 /// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the
 /// clock (`schedule_after`, `sleep`, `stats`), the caller gets the panic, and the call has done
-/// nothing. A clock may use the timer, and may shut it down.
+/// nothing. A clock may use the `Timer`, and may shut it down.
 ///
 /// # Examples
 ///
@@ -60,9 +61,9 @@ pub trait Clock: Send + Sync + 'static {
     /// several times, so it should be fast.
     fn now(&self) -> Instant;
 
-    /// Returns the underlying [`ManualClock`], if any. A timer with such a clock has no threads of
-    /// its own: the clock drives it. A clock that wraps a manual clock must return that clock here,
-    /// and the same time.
+    /// Returns the underlying [`ManualClock`], if any. A `Timer` with such a clock has no threads
+    /// of its own: the clock drives it. A clock that wraps a manual clock must return that clock
+    /// here, and the same time.
     fn as_manual(&self) -> Option<&ManualClock> {
         None
     }

@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
@@ -22,6 +21,7 @@ use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, plain};
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::{Nanos, PanicGuard, RunContext, TaskBody, TaskKind, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
 
@@ -32,9 +32,8 @@ pub struct Expired<T> {
     pub value: T,
     /// The key that `insert` returned.
     pub key: QueueKey,
-    /// When the value was due. After a reset it is the time of the tick, unless that is the tick of
-    /// the insert: then it is what the insert asked for. A time before the start of the timer is
-    /// shown as that start.
+    /// When the value was due, as `insert` was asked for it. After a reset to another tick it is
+    /// the time of that tick. A time before the start of the `Timer` is shown as that start.
     pub deadline: Instant,
 }
 
@@ -65,8 +64,7 @@ pub(super) struct Outbox<T> {
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        let taken = CachePadded::new(Mutex::new(Stack::new()));
-        Self { pushed: Stack::new(), taken, count: AtomicU64::new(0) }
+        Self { pushed: Stack::new(), taken: Mutex::new(Stack::new()).into(), count: AtomicU64::new(0) }
     }
 
     pub(super) fn next(&self) -> Option<Boxed<T>> {
@@ -130,7 +128,7 @@ impl<T: Send + 'static> QueueState<T> {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             due: Outbox::new(),
             unexpired: Outbox::new(),
-            waiters: Waiters::new(),
+            waiters: Waiters::default(),
             has_ended: AtomicBool::new(false),
             is_dropped: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -250,18 +248,6 @@ impl<T> Entry<T> {
         let at = if deadline == self.armed_for { self.deadline } else { time.start_of(deadline) };
         // What has fired was due at a time that an `Instant` can represent.
         self.expired = Some((key, time.instant_shown(at)));
-    }
-
-    /// `None` if it has not expired.
-    pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
-        let (key, deadline) = self.expired?;
-        let key = QueueKey { queue, id: self.id, timer_key: Some(key) };
-        Some(Expired { value: self.value, key, deadline })
-    }
-
-    /// The value and the key of what has not expired.
-    pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
-        (QueueKey { queue, id: self.id, timer_key: None }, self.value)
     }
 }
 

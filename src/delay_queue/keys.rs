@@ -9,10 +9,13 @@
 //! the move, and the thread has seen the move in the node's word. No user code runs under the lock,
 //! and the shards' threads never take it.
 //!
+//! For the call that sorts (see [`list`](super::list)), the table also lists which values were moved
+//! since the last such call, from the first one on.
+//!
 //! A moved value leaves the table when it leaves the queue: where it is removed, or where a
 //! consumer takes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -58,17 +61,21 @@ impl fmt::Debug for QueueKey {
 pub(super) type Record = (u64, TimerKey);
 
 /// Where the timers of moved values are.
+#[derive(Default)]
 pub(super) struct Moved {
-    timers: Mutex<BTreeMap<u64, TimerKey>>,
+    table: Mutex<Table>,
     /// The number of values in the table; one more during a move. Written under the lock.
     count: AtomicUsize,
 }
 
-impl Moved {
-    pub(super) fn new() -> Self {
-        Self { timers: Mutex::default(), count: AtomicUsize::new(0) }
-    }
+#[derive(Default)]
+struct Table {
+    timers: BTreeMap<u64, TimerKey>,
+    /// Those of them that were moved since the last call that sorts, if there was one.
+    unsorted: Option<BTreeSet<u64>>,
+}
 
+impl Moved {
     pub(super) fn is_empty(&self) -> bool {
         // Ordering: Relaxed. A thread that asks because a timer was moved has acquired the node's
         // word, which the mover released after it had raised the count.
@@ -80,9 +87,10 @@ impl Moved {
         if self.is_empty() {
             return None;
         }
-        let mut timers = self.lock();
-        let timer_key = timers.remove(&id);
-        self.note(timers.len());
+        let mut table = self.lock();
+        table.unsorted.as_mut().map(|unsorted| unsorted.remove(&id));
+        let timer_key = table.timers.remove(&id);
+        self.note(table.timers.len());
         timer_key
     }
 
@@ -90,25 +98,35 @@ impl Moved {
     /// moved, calls it with the key of the present one: the value is not moved meanwhile.
     pub(super) fn at_present<R>(&self, record: Record, see: impl Fn(TimerKey) -> Option<R>) -> Option<R> {
         see(record.1).or_else(|| {
-            let timers = (!self.is_empty()).then(|| self.lock())?;
-            see(*timers.get(&record.0)?)
+            let table = (!self.is_empty()).then(|| self.lock())?;
+            see(*table.timers.get(&record.0)?)
         })
+    }
+
+    /// The records of the values that were moved since the last call, with their present timers.
+    pub(super) fn take_unsorted(&self) -> Vec<Record> {
+        let mut table = self.lock();
+        let ids = table.unsorted.replace(BTreeSet::new()).unwrap_or_default();
+        ids.into_iter().filter_map(|id| Some((id, *table.timers.get(&id)?))).collect()
     }
 
     /// Moves the value's timer; false if it has ended.
     pub(super) fn relocate(&self, handle: &ShardHandle, key: &QueueKey, tick: Tick) -> bool {
-        let mut timers = self.lock();
-        let Some(present) = timers.get(&key.id).copied().or(key.timer_key) else { return false };
-        self.note(timers.len() + 1);
+        let mut table = self.lock();
+        let Some(present) = table.timers.get(&key.id).copied().or(key.timer_key) else { return false };
+        self.note(table.timers.len() + 1);
         // The lock is released before the wake of the shard, which may be user code.
         let note = |moved: Option<Key>| {
             let moved = moved.map(TimerKey::once);
             match moved.filter(|_| moved != key.timer_key) {
-                Some(timer_key) => timers.insert(key.id, timer_key),
-                None => timers.remove(&key.id),
+                Some(timer_key) => {
+                    table.unsorted.as_mut().map(|unsorted| unsorted.insert(key.id));
+                    table.timers.insert(key.id, timer_key)
+                }
+                None => table.timers.remove(&key.id),
             };
-            self.note(timers.len());
-            drop(timers);
+            self.note(table.timers.len());
+            drop(table);
             moved.is_some()
         };
         handle.scheduler.reschedule_and(present.key(), tick, |_| (), note)
@@ -119,7 +137,7 @@ impl Moved {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, TimerKey>> {
-        unpoisoned(self.timers.lock())
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        unpoisoned(self.table.lock())
     }
 }

@@ -17,7 +17,6 @@ mod waiters;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 pub use entry::Expired;
 pub use keys::QueueKey;
@@ -25,6 +24,7 @@ pub use keys::QueueKey;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::Extended;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{CLOSED, QueueState, Ticket};
 use keys::{Moved, Record};
@@ -36,20 +36,21 @@ use list::{Listing, SHARE};
 /// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
 /// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes
 /// to one of them. They wait while the queue is empty, because other threads may insert. The queue
-/// ends when it is [closed](Self::close) and all values are taken, or when the timer has been shut
-/// down and all that has expired is taken. Of a task's polls, every 128th on a thread gives way to
-/// other tasks, as with a [`Sleep`](crate::Sleep).
+/// ends when it is [closed](Self::close) and all values are taken, or when the `Timer` has been
+/// shut down and all that has expired is taken. As with a
+/// [`Sleep`](crate::Sleep), every 128th of a task's ready polls on a thread is pending first.
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick, or to the
-/// timer's [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the order of
-/// values that are due at about the same time may differ.
+/// `Timer`'s [slack](crate::TimerBuilder::slack) if it has one. If several threads insert, the
+/// order of values that are due at about the same time may differ.
 ///
-/// The queue is a handle of its [`Timer`]: it keeps the timer from ending with its last handle.
+/// The queue is a handle of its [`Timer`]: the `Timer` does not end while the queue exists, unless
+/// it is shut down.
 ///
 /// # What becomes of the values
 ///
 /// Each value comes out once: by a consumer when it has expired, or by [`remove`](Self::remove).
-/// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
+/// If the `Timer` is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
 /// [`Timer::shutdown`] does not return it. If the queue is dropped, all its values are dropped with
 /// it, at once; a consumer of an [`Arc`] keeps the queue while it waits.
 ///
@@ -90,16 +91,16 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, moved: Moved::new(), list: Listing::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::default(), list: Listing::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the value, if the queue is [closed](Self::close), if the timer has
-    /// been shut down, if as many timers are pending as the timer may hold, or if the system gives
-    /// no memory.
+    /// [`ScheduleError`], with the value, if the queue is [closed](Self::close), if the `Timer` has
+    /// been shut down, if as many timers are pending as the `Timer` may hold, or if the system
+    /// gives no memory.
     ///
     /// # Performance
     ///
@@ -110,53 +111,45 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// some copies of the value, as that of a consumer does.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
-        let handle = self.timer.handle();
-        let (value, times) = handle.read_clock_beside(value, || {
+        self.insert_for(value, |handle| {
             let deadline = handle.now_or_later().saturating_add(nanos(delay));
             (deadline, handle.tick_after(delay))
-        });
-        self.insert_for(handle, times, value)
+        })
     }
 
-    /// Inserts a value that expires at `deadline`, by the clock of the timer; if that has passed, at
-    /// the next tick. As [`insert`](Self::insert).
+    /// Inserts a value that expires at `deadline`, by the clock of the `Timer`; if that has passed,
+    /// at the next tick. As [`insert`](Self::insert).
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
-        let handle = self.timer.handle();
-        let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
-        let (value, times) = handle.read_clock_beside(value, times);
-        self.insert_for(handle, times, value)
+        self.insert_for(value, |handle| (handle.time.since_start(deadline), handle.tick_for(deadline)))
     }
 
     #[cfg_attr(feature = "introspect", track_caller)]
     fn insert_for(
         &self,
-        handle: &ShardHandle,
-        (deadline, tick): (Nanos, Tick),
         value: T,
+        times: impl FnOnce(&ShardHandle) -> (Nanos, Tick),
     ) -> Result<QueueKey, ScheduleError<T>> {
+        let handle = self.timer.handle();
+        let (value, (deadline, tick)) = handle.read_clock_beside(value, || times(handle));
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         let scheduled = if id < CLOSED {
             handle.schedule(None, tick, ticket)
         } else {
             Err(ScheduleError::new(ScheduleErrorKind::QueueClosed, ticket))
         };
-        match scheduled {
-            Ok(key) => {
-                let record = (id, TimerKey::once(key));
-                self.list.add(record);
-                Ok(self.key_of(record))
-            }
-            Err(refused) => {
-                let refused = refused.map(Ticket::into_value);
-                self.note_left();
-                Err(refused)
-            }
-        }
+        let key = scheduled.map_err(|refused| {
+            let refused = refused.map(Ticket::into_value);
+            self.note_left();
+            refused
+        })?;
+        let record = (id, TimerKey::once(key));
+        self.list.add(record);
+        Ok(self.key_of(record))
     }
 
     /// Takes a value out before it expires. Returns `None` if it has expired, also if no consumer
@@ -228,7 +221,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.move_to(key, |handle| handle.tick_after(delay))
     }
 
-    /// Makes a value expire at `deadline`, by the clock of the timer; as [`reset`](Self::reset).
+    /// Makes a value expire at `deadline`, by the clock of the `Timer`; as [`reset`](Self::reset).
     pub fn reset_at(&self, key: &QueueKey, deadline: Instant) -> bool {
         self.move_to(key, |handle| handle.tick_for(deadline))
     }
@@ -256,6 +249,18 @@ impl<T: Send + 'static> DelayQueue<T> {
             let waits = |timer_key| self.timer.is_pending(timer_key).then_some(());
             self.list.sweep(self.len(), |record| self.moved.at_present(record, waits).is_some());
         }
+    }
+
+    /// When the value of a record is due, if it waits.
+    fn due(&self, record: Record) -> Option<Tick> {
+        let due = |key: TimerKey| self.timer.home_of(key)?.scheduler.deadline(key.key());
+        self.moved.at_present(record, due)
+    }
+
+    /// The time of a tick, which is the same on all shards.
+    fn instant(&self, tick: Tick) -> Option<Instant> {
+        let time = &self.timer.first_shard().time;
+        time.instant(time.start_of(tick))
     }
 
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
@@ -383,6 +388,45 @@ mod tests {
             assert!(insert().is_err());
         }
         assert!(queue.list.size().0 < 600, "{:?}", queue.list.size());
+    }
+
+    /// The next deadline looks at what is new, and at few others, also while each value leaves or is
+    /// moved. What the order takes is bounded by the values, and goes back after a burst.
+    #[test]
+    fn the_next_deadline_does_not_look_at_all_values() {
+        use std::cell::Cell;
+
+        let timer = Timer::builder().clock(ManualClock::new()).build().expect("it is valid");
+        let queue = DelayQueue::new(&timer);
+        let insert = |i: u64| queue.insert((), Duration::from_millis(1_000_000 + i)).expect("open");
+        let looks = Cell::new(0);
+        let finds = |i: u64| {
+            let look = |record| {
+                looks.set(looks.get() + 1);
+                queue.due(record)
+            };
+            let earliest = queue.list.earliest(queue.moved.take_unsorted(), look);
+            assert_eq!(earliest, Some(1_000_000 + i));
+            looks.take()
+        };
+        let keys: Vec<_> = (0..10_000).map(insert).collect();
+        assert_eq!(finds(0), 10_001, "the first call looks at each, and again at the first");
+        for (i, key) in (1..5_000).zip(&keys) {
+            assert!(queue.remove(key).is_some() && finds(i) <= 3);
+            insert(20_000);
+            assert!(finds(i) <= 3);
+        }
+        let total: u32 = (0..100_000_u64)
+            .map(|i| {
+                let key = &keys[5_000 + (i % 5_000) as usize];
+                assert!(queue.reset(key, Duration::from_millis(1_200_000 - i)));
+                finds(4_999)
+            })
+            .sum();
+        assert!(total < 10 * 100_000, "{total} looks");
+        assert!(queue.list.order_len() < 5 * queue.len(), "{} in the heap", queue.list.order_len());
+        queue.drain().take(9_900).for_each(drop);
+        assert!(queue.list.order_len() < 4_000, "{} in the heap", queue.list.order_len());
     }
 
     /// A record that a producer pushes while another thread has the lock is listed and swept as

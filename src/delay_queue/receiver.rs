@@ -3,32 +3,26 @@
 //! A consumer takes the whole stack at once and reverses it, so that values of one shard come in
 //! the order in which they expired. `waiters.rs` describes how consumers are woken.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::iter;
-#[cfg(feature = "stream")]
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
 
-use super::entry::{Boxed, Expired, QueueState, Ticket};
+use super::entry::{Boxed, Entry, Expired, QueueState, Ticket};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::sync::now;
+use crate::time::{Duration, Instant};
 use crate::timer::Parker;
-use crate::timer::{ShardHandle, TimerKey};
+use crate::timer::ShardHandle;
 use crate::unwind::FirstPanic;
 
 impl<T: Send + 'static> QueueState<T> {
-    /// The next entry that has expired, if there is one.
-    pub(super) fn next_due(&self) -> Option<Boxed<T>> {
-        self.due.next()
-    }
-
     /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken
     /// when the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs`
     /// has the protocol.
@@ -38,13 +32,13 @@ impl<T: Send + 'static> QueueState<T> {
         waker: &Waker,
         discard: impl Fn(Waker),
     ) -> Poll<Option<Boxed<T>>> {
-        if let Some(entry) = self.next_due() {
+        if let Some(entry) = self.due.next() {
             return Poll::Ready(Some(entry));
         }
         self.waiters.register(consumer, waker, discard);
         // Read before the last look: what expired before the end is found.
         let has_ended = self.has_ended();
-        match self.next_due() {
+        match self.due.next() {
             None if !has_ended => Poll::Pending,
             entry => Poll::Ready(entry),
         }
@@ -65,10 +59,10 @@ impl<T: Send + 'static> QueueState<T> {
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
-        self.give_out(self.shared.next_due())
+        self.give_out(self.shared.due.next())
     }
 
-    /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
+    /// Waits for the next value to expire. Resolves to `None` if the `Timer` has been shut down and
     /// all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// It waits while the queue is empty as well. Any number of tasks and threads may wait: each
@@ -94,15 +88,14 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Each value wakes all tasks and threads that wait at that moment. Those that find nothing
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
-        let waiter = self.enter();
-        poll_fn(move |context| self.poll_in_task(Some(waiter.consumer()), context))
+        self.enter()
     }
 
-    /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
+    /// Blocks the thread until the next value expires. Returns `None` if the `Timer` has been shut
     /// down and all that has expired is taken, or if the queue is [closed](Self::close) and empty.
     ///
     /// In async code use [`next`](Self::next): this call would stop all tasks of its thread. A
-    /// callback of the timer must not call it either, because it would wait for its own thread.
+    /// callback of the `Timer` must not call it either, because it would wait for its own thread.
     ///
     /// Any number of threads and tasks may wait: each value goes to one of them.
     ///
@@ -163,7 +156,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let waker = Waker::from(Arc::clone(&parker));
         loop {
             parker.clear();
-            if let Poll::Ready(expired) = self.poll_recv(Some(waiter.consumer()), &waker) {
+            if let Poll::Ready(expired) = self.poll_recv(Some(waiter.consumer), &waker) {
                 return Ok(expired);
             }
             let left = limit.map(|limit| limit.saturating_sub(now().saturating_duration_since(begin)));
@@ -174,8 +167,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         }
     }
 
-    /// Yields the values that had not expired when the timer was shut down, in no particular order.
-    /// Yields nothing before that.
+    /// Yields the values that had not expired when the `Timer` was shut down, in no particular
+    /// order. Yields nothing before that.
     ///
     /// # Examples
     ///
@@ -193,9 +186,9 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// ```
     pub fn unexpired(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
         iter::from_fn(|| {
-            let entry = self.shared.unexpired.next()?;
-            self.forget(entry.value.id);
-            Some(entry.value.into_unexpired(self.shared.id))
+            let Entry { id, value, .. } = self.shared.unexpired.next()?.value;
+            self.forget(id);
+            Some((QueueKey { queue: self.shared.id, id, timer_key: None }, value))
         })
     }
 
@@ -229,12 +222,20 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1) if a value has expired. Otherwise O(values), as [`iter`](Self::iter): to wait for the
-    /// next value use [`next`](Self::next) or [`recv_timeout`](Self::recv_timeout).
+    /// O(1) if a value has expired. Otherwise O(log values), amortised over the inserts, resets and
+    /// removals since the last call: the call sorts what is new. The first call sorts all values,
+    /// which takes about as long as [`iter`](Self::iter); so does one after as many changes as the
+    /// queue has values. From then on a value takes 32 to 128 bytes more, and a reset to an earlier
+    /// time notes the value in one more table. No other call waits for it, except as for `iter`, and
+    /// a second such call, an `iter` or a drain beside it.
     #[must_use]
     pub fn peek_deadline(&self) -> Option<Instant> {
         let due = || self.shared.due.peek();
-        let earliest = || self.iter().filter_map(|(_, due)| due).min();
+        let earliest = || {
+            // Taken first: what is moved after it was sorted is there at the next call.
+            let moved = self.moved.take_unsorted();
+            self.instant(self.list.earliest(moved, |record| self.due(record))?)
+        };
         // What has expired meanwhile is among the due ones by now.
         due().or_else(earliest).or_else(due)
     }
@@ -272,12 +273,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// O(values), and two allocations for the snapshot. No other call waits for it, except that a
     /// reset to an earlier time waits for a look at one value.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (QueueKey, Option<Instant>)> + use<T> {
-        let due = |timer_key: TimerKey| {
-            let handle = self.timer.home_of(timer_key)?;
-            let tick = handle.scheduler.deadline(timer_key.key())?;
-            Some(handle.time.instant(handle.time.start_of(tick)))
-        };
-        let waits = |record| Some((self.key_of(record), self.moved.at_present(record, due)?));
+        let waits = |record| Some((self.key_of(record), self.instant(self.due(record)?)));
         self.list.records().into_iter().filter_map(waits).collect::<Vec<_>>().into_iter()
     }
 
@@ -287,7 +283,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// A value leaves the queue when the iterator yields it, so nothing is lost with an iterator
     /// that is dropped early: the rest stays. A value that expires during the call, or that another
     /// thread receives or removes meanwhile, comes out once: here or there. One that is inserted
-    /// meanwhile may stay. What a timer's end has left comes out by [`unexpired`](Self::unexpired).
+    /// meanwhile may stay. What a `Timer`'s end has left comes out by
+    /// [`unexpired`](Self::unexpired).
     ///
     /// # Examples
     ///
@@ -339,9 +336,10 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Takes an expired value out of its box, and what the queue knows of it.
     fn give_out(&self, entry: Option<Boxed<T>>) -> Option<Expired<T>> {
-        let entry = entry?;
-        self.forget(entry.value.id);
-        entry.value.into_expired(self.shared.id)
+        let Entry { id, value, expired, .. } = entry?.value;
+        self.forget(id);
+        let (timer_key, deadline) = expired?;
+        Some(Expired { value, key: self.key_of((id, timer_key)), deadline })
     }
 
     /// Forgets a value that has left the queue by its timer.
@@ -357,10 +355,11 @@ struct Waiter<'q, T: Send + 'static> {
     consumer: ConsumerId,
 }
 
-impl<T: Send + 'static> Waiter<'_, T> {
-    /// A call, because a closure that named the field would capture that alone, and not the waiter.
-    fn consumer(&self) -> ConsumerId {
-        self.consumer
+impl<T: Send + 'static> Future for Waiter<'_, T> {
+    type Output = Option<Expired<T>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.queue.poll_in_task(Some(self.consumer), context)
     }
 }
 
@@ -372,8 +371,8 @@ impl<T: Send + 'static> Drop for Waiter<'_, T> {
 }
 
 #[cfg(feature = "stream")]
-/// Yields what has expired; waits while nothing has. Ends when the timer has been shut down, or when
-/// the queue is closed and empty.
+/// Yields what has expired; waits while nothing has. Ends when the `Timer` has been shut down, or
+/// when the queue is closed and empty.
 impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 

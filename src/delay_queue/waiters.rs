@@ -35,6 +35,7 @@ use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// The consumers of a queue that wait.
+#[derive(Default)]
 pub(super) struct Waiters {
     /// Whether `wakers` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
@@ -57,11 +58,6 @@ pub(super) enum ConsumerId {
 }
 
 impl Waiters {
-    pub(super) fn new() -> Self {
-        let (is_awaited, wakers) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
-        Self { is_awaited, wakers, entered: AtomicU64::new(0) }
-    }
-
     /// The identity of a new consumer, which takes its waker out when it leaves.
     pub(super) fn enter(&self) -> ConsumerId {
         // Ordering: Relaxed, the number alone matters.

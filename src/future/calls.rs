@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::interval::Interval;
 use super::sleep::Sleep;
 use super::timeout::Timeout;
+use crate::time::{Duration, Instant};
 use crate::timer::{Timer, WindowEnd};
 
 impl Timer {
@@ -19,8 +19,8 @@ impl Timer {
         Sleep::new(Arc::clone(handle), handle.deadline_after(duration), self.membership())
     }
 
-    /// Returns a future that is ready at `deadline`, by the timer's clock: see [`now`](Self::now).
-    /// If the deadline has passed, the future is ready at its first poll.
+    /// Returns a future that is ready at `deadline`, by the `Timer`'s clock: see
+    /// [`now`](Self::now). If the deadline has passed, the future is ready at its first poll.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
@@ -28,13 +28,14 @@ impl Timer {
     }
 
     /// Returns a future that is ready at a time within `window`, both ends included: two instants,
-    /// or two durations from now. The timer chooses the time so that sleeps with overlapping windows
-    /// wake their tasks together, as [`schedule_within`](Self::schedule_within) does.
+    /// or two durations from now, by the `Timer`'s clock ([`now`](Self::now)). The `Timer` chooses the
+    /// time so that sleeps with overlapping windows wake their tasks together, as
+    /// [`schedule_within`](Self::schedule_within) does.
     ///
     /// It is never ready before the window, and its task is woken at the end of it at the latest,
     /// or at the first tick after its start if no tick begins within it. If the window has begun at
     /// the first poll, the sleep is ready then. A window of one moment, `at..=at`, is exact to a
-    /// tick, also if the timer has a [slack](crate::TimerBuilder::slack).
+    /// tick, also if the `Timer` has a [slack](crate::TimerBuilder::slack).
     ///
     /// # Examples
     ///
@@ -67,14 +68,14 @@ impl Timer {
         Timeout::new(future.into_future(), self.sleep(duration))
     }
 
-    /// Limits `future` to the time until `deadline`, by the timer's clock.
+    /// Limits `future` to the time until `deadline`, by the `Timer`'s clock.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
         Timeout::new(future.into_future(), self.sleep_until(deadline))
     }
 
-    /// Limits `future` to a time within `window`, which the timer chooses: see
-    /// [`sleep_within`](Self::sleep_within).
+    /// Limits `future` to a time within `window`, which the `Timer` chooses: see
+    /// [`sleep_within`](Self::sleep_within). The window counts by the `Timer`'s clock.
     ///
     /// # Examples
     ///
@@ -116,8 +117,8 @@ impl Timer {
         Interval::new(sleep, first, period)
     }
 
-    /// Returns a stream of moments `period` apart. The first comes at `start`, by the timer's clock;
-    /// if that has passed, at once.
+    /// Returns a stream of moments `period` apart. The first comes at `start`, by the `Timer`'s
+    /// clock; if that has passed, at once.
     ///
     /// # Examples
     ///

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 use std::future::IntoFuture;
-use std::time::{Duration, Instant};
 
 use super::global::now;
+use crate::time::{Duration, Instant};
 use crate::timer::{Inherited, Scoped, nanos};
 
 /// When a request has to be answered: an instant that all calls made for the request inherit.
@@ -20,9 +20,9 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # The clock
 ///
 /// A deadline is an [`Instant`]. [`after`](Self::after), [`remaining`](Self::remaining) and the
-/// headers go by [`now`](crate::now()), the time of the global timer where they are called. A timer
-/// with another clock compares the deadline with the time of its own clock. For such a
-/// timer, make the deadline of its [`Timer::now`](crate::Timer::now):
+/// headers go by [`now`](crate::now()), the time of the global `Timer` where they are called. A
+/// `Timer` with another clock compares the deadline with the time of its own clock. For such a
+/// `Timer`, make the deadline of its [`Timer::now`](crate::Timer::now):
 /// `Deadline { at: timer.now() + limit }`.
 ///
 /// # Examples
@@ -46,7 +46,7 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// # Range
 ///
 /// A deadline is never more than 100 years from now: [`after`](Self::after) and
-/// [`remaining`](Self::remaining) take a longer time for 100 years.
+/// [`remaining`](Self::remaining) treat a longer time as 100 years.
 ///
 /// # Performance
 ///
@@ -55,7 +55,7 @@ use crate::timer::{Inherited, Scoped, nanos};
 /// A scope writes that thread-local twice at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline {
-    /// The instant, by the clock of the timers for which the deadline is meant.
+    /// The instant, by the clock of the `Timer`s for which the deadline is meant.
     pub at: Instant,
 }
 
@@ -126,9 +126,10 @@ impl Deadline {
 
     /// Calls `code` in the scope of a deadline that is a time of `timer`'s clock.
     ///
-    /// As [`sync_scope`](Self::sync_scope), where that clock is the one of the global timer. If it is
-    /// another one, the time limits of timers that go by that clock end at the deadline, and for all
-    /// else, such as [`current`](Self::current), it is as far from now as it is by that clock.
+    /// As [`sync_scope`](Self::sync_scope), where that clock is the one of the global `Timer`. If
+    /// it is another one, the time limits of `Timer`s that go by that clock end at the deadline,
+    /// and for all else, such as [`current`](Self::current), it is as far from now as it is by that
+    /// clock.
     ///
     /// # Examples
     ///
@@ -175,7 +176,7 @@ impl Deadline {
         format!("{}{unit}", (left / nanos).max(1))
     }
 
-    /// Returns the deadline that is so far from now as the value of gRPC's header says.
+    /// Returns the deadline that a value of gRPC's header gives, counted from now.
     ///
     /// A value of zero is not valid, but some clients send it for a deadline that has passed: it is
     /// read as that.

@@ -6,7 +6,7 @@ use std::io;
 
 use crate::error::ScheduleErrorKind;
 
-/// The error of a [`Sleep`](crate::Sleep) that ended before its deadline: the timer was shut down
+/// The error of a [`Sleep`](crate::Sleep) that ended before its deadline: the `Timer` was shut down
 /// or refused the sleep, or the sleep's [`Group`](crate::Group) was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepError {
@@ -24,13 +24,13 @@ impl SleepError {
         self.kind
     }
 
-    /// Returns whether the timer held as many pending timers as it may.
+    /// Returns whether the `Timer` held as many pending timers as it may.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kind.is_full()
     }
 
-    /// Returns whether the timer has been shut down.
+    /// Returns whether the `Timer` has been shut down.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         self.kind.is_shut_down()
@@ -93,7 +93,7 @@ impl From<Elapsed> for io::Error {
 pub enum TimeoutError {
     /// The time limit has passed.
     Elapsed,
-    /// The timer refused the time limit's sleep or was shut down, or the group was cancelled.
+    /// The `Timer` refused the time limit's sleep or was shut down, or the group was cancelled.
     Sleep(SleepError),
 }
 
@@ -126,7 +126,7 @@ impl Error for TimeoutError {
 
 impl From<TimeoutError> for io::Error {
     /// Of the kind [`TimedOut`](io::ErrorKind::TimedOut) if the time limit has passed. A time limit
-    /// that the timer refused has not passed: then the kind is
+    /// that the `Timer` refused has not passed: then the kind is
     /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the system gave no memory, else
     /// [`Other`](io::ErrorKind::Other).
     fn from(error: TimeoutError) -> Self {

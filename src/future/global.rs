@@ -1,11 +1,11 @@
-//! Functions that wait on the [global timer](crate::Timer::global), and the futures that they
+//! Functions that wait on the [global `Timer`](crate::Timer::global), and the futures that they
 //! return.
 //!
 //! They have the names and the results of `tokio::time`, and need no runtime: any executor may poll
 //! them. The functions are in the root of the crate, too.
 //!
-//! The global timer has no bound and is never shut down, so these futures have no errors of the
-//! timer. One reason for a refusal is left: the system gives no memory for another timer. The
+//! The global `Timer` has no bound and is never shut down, so these futures have no errors of the
+//! `Timer`. One reason for a refusal is left: the system gives no memory for another timer. The
 //! future then wakes its task at once and tries again at the next poll, until there is memory or
 //! its deadline has passed. It is late then, but it is neither lost nor early.
 //!
@@ -27,15 +27,15 @@
 
 use std::future::IntoFuture;
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 pub use super::global_shard::GlobalShard;
+use crate::time::{Duration, Instant};
 use crate::timer::{Inherited, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
 ///
-/// It is the [`Sleep`](crate::Sleep) of the global timer, with the output `()`.
+/// It is the [`Sleep`](crate::Sleep) of the global `Timer`, with the output `()`.
 ///
 /// # Examples
 ///
@@ -54,14 +54,14 @@ pub type Sleep = super::sleep::Sleep<GlobalShard>;
 /// Yields moments one period apart. Made by [`interval`](crate::interval()) and
 /// [`interval_at`](crate::interval_at()).
 ///
-/// It is the [`Interval`](crate::Interval) of the global timer, without its errors. As a stream it
-/// yields the moment at which each tick was due, and never ends.
+/// It is the [`Interval`](crate::Interval) of the global `Timer`, without its errors. As a stream
+/// it yields the moment at which each tick was due, and never ends.
 pub type Interval = super::interval::Interval<GlobalShard>;
 
 /// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
 /// [`timeout_at`](crate::timeout_at()).
 ///
-/// It is the [`Timeout`](crate::Timeout) of the global timer: its error is
+/// It is the [`Timeout`](crate::Timeout) of the global `Timer`: its error is
 /// [`Elapsed`](crate::Elapsed).
 pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 
@@ -69,7 +69,7 @@ pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 /// [scope](crate::ManualClock::scope) of a manual clock that clock's.
 ///
 /// The deadlines that these functions take are times of this clock. A deadline that is computed
-/// from [`Instant::now`] is wrong in a scope whose clock has been moved. The time by a timer of
+/// from [`Instant::now`] is wrong in a scope whose clock has been moved. The time by a `Timer` of
 /// your own is [`Timer::now`](crate::Timer::now).
 ///
 /// # Examples
@@ -91,7 +91,7 @@ pub type Timeout<F> = super::timeout::Timeout<F, Sleep>;
 ///
 /// # Performance
 ///
-/// One reading of the clock, and of a thread-local. It makes no timer and keeps none.
+/// One reading of the clock, and of a thread-local. It makes no `Timer` and keeps none.
 #[must_use]
 pub fn now() -> Instant {
     Inherited::current().now()
@@ -115,12 +115,12 @@ pub fn now() -> Instant {
 ///
 /// # Panics
 ///
-/// If the [global timer](crate::Timer::global) cannot be made.
+/// If the [global `Timer`](crate::Timer::global) cannot be made.
 ///
 /// # Performance
 ///
-/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's reference to
-/// its shard.
+/// As a sleep of a [`Timer`](crate::Timer), without the two atomic operations that count a sleep's
+/// reference to its shard.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep(duration: Duration) -> Sleep {
     let shard = GlobalShard::current();
@@ -133,7 +133,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](crate::Timer::global) cannot be made.
+/// If the [global `Timer`](crate::Timer::global) cannot be made.
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let shard = GlobalShard::current();
@@ -141,8 +141,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(shard, deadline, None)
 }
 
-/// Returns a future that is ready at a time within `window`, both ends included: two instants, by
-/// the clock of [`now`], or two durations from now. The timer chooses the time so that sleeps with
+/// Returns a future that is ready at a time within `window`, both ends included: two instants, or
+/// two durations from now, by the clock of [`now`]. The `Timer` chooses the time so that sleeps with
 /// overlapping windows wake their tasks together: see
 /// [`Timer::sleep_within`](crate::Timer::sleep_within).
 ///
@@ -161,7 +161,8 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the window ends before it starts, or the [global timer](crate::Timer::global) cannot be made.
+/// If the window ends before it starts, or the [global `Timer`](crate::Timer::global) cannot be
+/// made.
 #[track_caller]
 pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
     let shard = GlobalShard::current();
@@ -196,7 +197,7 @@ pub fn sleep_within(window: RangeInclusive<impl WindowEnd>) -> Sleep {
 ///
 /// # Panics
 ///
-/// If the [global timer](crate::Timer::global) cannot be made.
+/// If the [global `Timer`](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
@@ -211,15 +212,15 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Panics
 ///
-/// If the [global timer](crate::Timer::global) cannot be made.
+/// If the [global `Timer`](crate::Timer::global) cannot be made.
 #[inline]
 #[cfg_attr(feature = "introspect", track_caller)]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout::new(future.into_future(), sleep_until(deadline))
 }
 
-/// Limits `future` to a time within `window`, which the timer chooses: see [`sleep_within`]; as
-/// [`timeout()`].
+/// Limits `future` to a time within `window`, which the `Timer` chooses: see [`sleep_within`]; as
+/// [`timeout()`]. The window counts by the clock of [`now`].
 ///
 /// # Errors
 ///
@@ -261,7 +262,7 @@ pub fn timeout_within<F: IntoFuture>(
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
+/// If the period is zero, or the [global `Timer`](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
@@ -275,7 +276,7 @@ pub fn interval(period: Duration) -> Interval {
 ///
 /// # Panics
 ///
-/// If the period is zero, or the [global timer](crate::Timer::global) cannot be made.
+/// If the period is zero, or the [global `Timer`](crate::Timer::global) cannot be made.
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     check(period);

@@ -1,13 +1,13 @@
-//! The shard of the global timer: of the process's, or of a scope's.
+//! The shard of the global `Timer`: of the process's, or of a scope's.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::timer::{Inherited, ShardHandle, Timer};
 
-/// The shard of the global timer that a future waits on.
+/// The shard of the global `Timer` that a future waits on.
 pub enum GlobalShard {
-    /// That timer is never freed, so its uses are not counted.
+    /// That `Timer` is never freed, so its uses are not counted.
     Process(&'static ShardHandle),
     /// One of the [scope](crate::ManualClock::scope) of a manual clock.
     Scope(Arc<ShardHandle>),

@@ -6,7 +6,6 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
@@ -16,6 +15,7 @@ use super::error::SleepError;
 use super::global_shard::GlobalShard;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
+use crate::time::{Duration, Instant};
 use crate::timer::{Every, Missed, Schedule};
 use crate::timer::{NEVER, ShardHandle, nanos};
 
@@ -25,9 +25,9 @@ use crate::timer::{NEVER, ShardHandle, nanos};
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
-/// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
+/// otherwise. If the `Timer` refuses a tick, because it is full or the system has no memory, the
 /// stream yields that error, and the next poll tries again for the same tick. The stream ends after
-/// it has yielded the error of a timer that has been shut down, of a group that was cancelled, or
+/// it has yielded the error of a `Timer` that has been shut down, of a group that was cancelled, or
 /// of a period of zero. Of ticks that are ready at once, every 128th gives way to other tasks, as
 /// with a [`Sleep`].
 ///
@@ -58,7 +58,8 @@ use crate::timer::{NEVER, ShardHandle, nanos};
 pub struct Interval<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
     sleep: Sleep<H>,
     /// When the next tick is due. The sleep's deadline is the same, except that a sleep takes the
-    /// timer's start for a time before it: later ticks would then not count from the caller's time.
+    /// `Timer`'s start for a time before it: later ticks would then not count from the caller's
+    /// time.
     due: Option<Instant>,
     schedule: Every,
     #[cfg(feature = "stream")]
@@ -76,9 +77,9 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
         }
     }
 
-    /// Sets how long after it is due a tick may come, so that the timer wakes for it together with
-    /// others. Default: the [slack of the timer](crate::TimerBuilder::slack), which is zero unless
-    /// it is set.
+    /// Sets how long after it is due a tick may come, so that the `Timer` wakes for it together
+    /// with others. Default: the [slack of the `Timer`](crate::TimerBuilder::slack), which is zero
+    /// unless it is set.
     ///
     /// No tick comes early, and the interval does not drift: the moments that it yields stay one
     /// period apart. If the slack is longer than the period, several ticks come at a time. It holds
@@ -156,7 +157,7 @@ impl<H: Deref<Target = ShardHandle>> Interval<H> {
         self.due = self.sleep.deadline();
     }
 
-    /// Makes the next tick come at `deadline`, by the clock of the interval's timer. Later ticks
+    /// Makes the next tick come at `deadline`, by the clock of the interval's `Timer`. Later ticks
     /// count from there.
     ///
     /// A stream that has ended stays ended.
@@ -187,9 +188,10 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// [`SleepError`], if the timer has been shut down or refuses another sleep, the interval's
+    /// [`SleepError`], if the `Timer` has been shut down or refuses another sleep, the interval's
     /// [`Group`](crate::Group) was cancelled, or the period is zero. After a refusal the next call
-    /// waits for the same tick. After an end no tick comes, nor one that had passed before it.
+    /// waits for the same tick. After the end of the `Timer` or the group no tick comes, not even
+    /// one that was missed before.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context)).await
     }

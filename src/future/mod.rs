@@ -10,8 +10,8 @@
 //! | `budget.rs` | the limit on answers that are ready at once |
 //! | `error.rs` | the errors |
 //! | `calls.rs` | the methods of a `Timer` that make them |
-//! | `global_shard.rs` | the shard of the global timer, counted or not |
-//! | `global.rs` | functions on the global timer, and their futures without errors of the timer |
+//! | `global_shard.rs` | the shard of the global `Timer`, counted or not |
+//! | `global.rs` | functions on the global `Timer`, and their futures without its errors |
 
 pub(crate) mod budget;
 mod calls;

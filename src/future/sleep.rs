@@ -6,7 +6,6 @@ use std::ops::{Deref, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
@@ -14,12 +13,13 @@ use futures_core::FusedFuture;
 use super::error::SleepError;
 use super::global_shard::GlobalShard;
 use super::wait::Wait;
+use crate::time::{Duration, Instant};
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
 /// [`global::Sleep`](crate::global::Sleep), which has another `H`: it does not count its use of the
-/// global timer's shard.
+/// global `Timer`'s shard.
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the
@@ -77,7 +77,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
         Self { wait: wait.unwrap_or_else(Wait::refused), handle }
     }
 
-    /// Returns the deadline, or the start of the timer if it is before that. `None` if it is
+    /// Returns the deadline, or the start of the `Timer` if it is before that. `None` if it is
     /// further away than the system's clock can represent. Of a sleep with a window or a slack it
     /// is the earliest time.
     #[must_use]
@@ -85,7 +85,7 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
         self.wait.deadline(&self.handle)
     }
 
-    /// Returns the time until the deadline, by the clock of the sleep's timer: zero if it has
+    /// Returns the time until the deadline, by the clock of the sleep's `Timer`: zero if it has
     /// passed, [`Duration::MAX`] if it never comes.
     #[must_use]
     pub fn remaining(&self) -> Duration {
@@ -95,10 +95,10 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
 
     /// Returns whether the sleep is over: its next poll is ready.
     ///
-    /// For a sleep that waits, the timer decides; for any other, and for one whose timer has been
-    /// shut down, the clock decides. Between two resets, the answer never returns to false. (A
-    /// user's [`Clock`](crate::Clock) that is set back may make it false again before the first
-    /// poll.)
+    /// A sleep that waits is over once its timer has fired. For any other sleep, and for one whose
+    /// `Timer` has been shut down, the clock decides. Between two resets, the answer never returns
+    /// to false. (A user's [`Clock`](crate::Clock) that is set back may make it false again before
+    /// the first poll.)
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         self.wait.is_elapsed(&self.handle)
@@ -109,8 +109,9 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     /// again. If the new deadline has passed, the next poll is ready. A sleep with a window or a
     /// slack keeps its length: the window begins at the new deadline.
     ///
-    /// The deadline is by the clock of the sleep's timer: [`Timer::now`], or [`now`](crate::now())
-    /// for a sleep of the free functions. [`reset_after`](Self::reset_after) needs no clock.
+    /// The deadline is by the clock of the sleep's `Timer`: [`Timer::now`], or
+    /// [`now`](crate::now()) for a sleep of the free functions. [`reset_after`](Self::reset_after)
+    /// needs no clock.
     pub fn reset(&mut self, deadline: Instant) {
         self.reset_to(self.handle.time.since_start(deadline));
     }

@@ -18,15 +18,15 @@ use crate::timer::{Inherited, ShardHandle};
 pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
     /// The free function [`timeout`](crate::timeout()) returns a
-    /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global timer.
+    /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global `Timer`.
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
     /// times out. Where a [`Sleep`] would give way to other tasks, a poll does so before it polls
     /// anything. A future that itself gives way is not ready then, and the time limit decides.
     ///
     /// Within the [scope](crate::Deadline::scope) of a deadline, the time ends there at the latest.
-    /// A poll that comes after that deadline is ready, also if the timer has not fired yet: of time
-    /// limits in each other that end at the same deadline, the innermost ends first.
+    /// A poll that comes after that deadline is ready, also if the timer has not fired yet: of
+    /// nested time limits that end at the same deadline, the innermost ends first.
     ///
     /// # Examples
     ///

@@ -33,18 +33,19 @@
 //! held.
 
 use std::task::{Poll, Waker, ready};
-use std::time::Instant;
 
 use super::budget;
 use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler, Tag};
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Task, TimerKey};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
-/// counts its uses of the handle, and a sleep of the global timer need not. (Generic over the
-/// handle, there would be two copies of each call, and the compiler would inline neither.)
+/// counts its uses of the handle, and a sleep of the global `Timer` need not. The type is not
+/// generic over the handle: there would be two copies of each call, and the compiler would inline
+/// neither.
 ///
 /// The owner calls [`cancel`](Self::cancel) when it is dropped.
 ///

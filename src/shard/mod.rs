@@ -5,7 +5,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | timer | a payload and a deadline, a tick |
+//! | timer | a payload and a deadline, a tick; the service that runs shards is always "`Timer`" |
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
 //! | key | names a node and a generation, so one timer for ever |
 //! | generation | the era of the node's segment and the node's version: never the same twice |

@@ -46,8 +46,8 @@ mod imp {
     /// The system's time. Shuttle has a time of its own.
     #[cfg(feature = "timer")]
     #[inline(always)]
-    pub(crate) fn now() -> std::time::Instant {
-        std::time::Instant::now()
+    pub(crate) fn now() -> crate::time::Instant {
+        crate::time::Instant::now()
     }
 
     /// Reads what only saves work, or counts. `None` in a model: it is harder without, and ends

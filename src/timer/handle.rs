@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use crate::sync::Ordering;
+use crate::time::Instant;
 use crate::timer::end::Inner;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{ShardHandle, Stats};
@@ -12,16 +12,17 @@ use crate::timer::task::Members;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
-/// By default a timer has one shard for each core. A thread sleeps until the next timer of any
+/// By default a `Timer` has one shard for each core. A thread sleeps until the next timer of any
 /// shard is due. Other threads help when there is more work, or when a callback blocks:
 /// see [`Drivers`](crate::Drivers).
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
-/// thread. Clones are handles of the same timer. The timer is shut down when the last handle is
-/// dropped. A callback that holds a handle keeps the timer from that until the callback has run.
+/// thread. Clones are handles of the same `Timer`. The drop of the last handle shuts the `Timer`
+/// down, and waits for callbacks that run, as [`shutdown`](Self::shutdown) does. A callback that
+/// holds a handle keeps the `Timer` alive until the callback has run.
 ///
-/// Each thread schedules on one shard, which it gets when it first uses the timer. [`Placement`](crate::Placement)
-/// says which, and offers other choices.
+/// Each thread schedules on one shard, which it gets when it first uses the `Timer`.
+/// [`Placement`](crate::Placement) says which, and offers other choices.
 ///
 /// # Examples
 ///
@@ -49,7 +50,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Returns the time by the timer's clock.
+    /// Returns the time by the `Timer`'s clock.
     ///
     /// If a user-defined clock has been set back, this is the time that a shard has reached: the
     /// shard on which the calling thread schedules, or has scheduled last.
@@ -64,7 +65,7 @@ impl Timer {
         self.inner.shards.handles.len()
     }
 
-    /// Returns what the timer has done and what it holds.
+    /// Returns what the `Timer` has done and what it holds.
     ///
     /// # Performance
     ///
@@ -76,8 +77,8 @@ impl Timer {
     }
 
     /// Returns the [`stats`](Self::stats), and begins anew to look for the
-    /// [`longest_recent_callback`](crate::Figures::longest_recent_callback). For the part of a program that
-    /// reports to a monitoring system, of which there is one for each timer.
+    /// [`longest_recent_callback`](crate::Figures::longest_recent_callback). Call it from one place
+    /// for each `Timer`: the one that reports to a monitoring system.
     ///
     /// # Examples
     ///
@@ -106,8 +107,8 @@ impl Timer {
         Stats::of(&self.inner.shards.handles, |recent| recent.swap(0, Ordering::Relaxed))
     }
 
-    /// Returns a handle that does not keep the timer from being shut down when the last `Timer` is
-    /// dropped.
+    /// Returns a handle that does not keep the `Timer` from being shut down when the last `Timer`
+    /// is dropped.
     #[must_use]
     pub fn downgrade(&self) -> WeakTimer {
         WeakTimer { inner: Arc::downgrade(&self.inner), members: self.members.clone() }
@@ -137,11 +138,12 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// A handle of a [`Timer`] that does not keep the timer from being shut down. Made by
+/// A handle of a [`Timer`] that does not keep the `Timer` from being shut down. Made by
 /// [`Timer::downgrade`].
 ///
-/// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
-/// `WeakTimer` does not. The weak handle of a [`Group`](crate::Group) gives a timer within that group.
+/// A recurring callback that holds a [`Timer`] keeps that `Timer` alive for ever; one that holds a
+/// `WeakTimer` does not. The weak handle of a [`Group`](crate::Group) gives a `Timer` within that
+/// group.
 ///
 /// # Examples
 ///
@@ -168,11 +170,11 @@ pub struct WeakTimer {
 }
 
 impl WeakTimer {
-    /// Returns the timer; `None` if its last [`Timer`] handle has been dropped.
+    /// Returns the `Timer`; `None` if its last [`Timer`] handle has been dropped.
     ///
-    /// A timer that was shut down by [`shutdown`](Timer::shutdown) is returned as long as a handle
-    /// exists. If the returned handle is the last one when it is dropped, that drop shuts the timer
-    /// down.
+    /// A `Timer` that was shut down by [`shutdown`](Timer::shutdown) is returned as long as a
+    /// handle exists. If the returned handle is the last one when it is dropped, that drop shuts
+    /// the `Timer` down.
     #[must_use]
     pub fn upgrade(&self) -> Option<Timer> {
         self.inner.upgrade().map(|inner| Timer { inner, members: self.members.clone() })

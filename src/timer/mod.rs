@@ -17,8 +17,8 @@
 //!
 //! | | contents |
 //! |---|---|
-//! | `global` | The process's own timer, its shutdown, and the scope of a manual clock. |
-//! | `calls`, `setup` | What users do with a timer. How it is made, with threads or in an event loop. |
+//! | `global` | The process's own `Timer`, its shutdown, and the scope of a manual clock. |
+//! | `calls`, `setup` | What users do with a `Timer`. How it is made: with threads, in an event loop. |
 //! | `handle` | `Timer` and `WeakTimer`. |
 //! | `end` | What all handles share. The shutdown, and what had not fired. |
 //! | [`threads`] | The threads: which of them visits which shard, and what a visit does. |

@@ -16,7 +16,7 @@ use crate::{AT_ONCE, THREADS, WAVE};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A small stack, in bytes, as a thousand threads are alive at once.
-const STACK: usize = 128 << 10;
+const STACK: usize = 512 << 10;
 
 /// Runs `work` in `count` threads, numbered from `first`, all of which are alive at once.
 pub(crate) fn wave(first: usize, count: usize, work: impl Fn(usize) + Sync) {

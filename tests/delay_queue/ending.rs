@@ -185,7 +185,7 @@ fn the_drop_of_a_queue_races_with_its_values_in_real_time() {
 fn a_closed_queue_ends_when_all_is_taken() {
     for (timer, clock) in both() {
         let mut queue = DelayQueue::new(&timer);
-        let soon = queue.insert("soon", ms(5)).expect("it is open");
+        let soon = queue.insert("soon", HOUR).expect("it is open");
         let late = queue.insert("late", HOUR).expect("it is open");
         let removed = queue.insert("removed", HOUR).expect("it is open");
         queue.close();
@@ -198,7 +198,7 @@ fn a_closed_queue_ends_when_all_is_taken() {
         assert_eq!((queue.len(), queue.try_recv()), (3, None));
         assert!(queue.next().now_or_never().is_none(), "values wait");
         assert_eq!(queue.remove(&removed), Some("removed"));
-        assert!(queue.reset(&late, ms(6)));
+        assert!(queue.reset(&soon, ms(5)) && queue.reset(&late, ms(6)));
         pass(&clock, ms(6));
         assert_eq!(block_on(queue.next()).map(|out| (out.value, out.key)), Some(("soon", soon)));
         assert_eq!(queue.blocking_recv().map(|out| (out.value, out.key)), Some(("late", late)));

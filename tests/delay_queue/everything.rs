@@ -1,6 +1,6 @@
 //! The calls about all values: when the next one is due, which ones wait, and taking all out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -232,5 +232,87 @@ fn a_value_is_drained_received_or_removed_once_in_real_time() {
         drop(queue);
         ledger.check_all_ended();
         is_balanced(&timer);
+    });
+}
+
+/// The next deadline is right after each step of a random sequence: of inserts, resets to earlier and
+/// later times, removals, receives and expiries, among values that stay. Promise 1.
+#[test]
+fn the_next_deadline_is_that_of_an_oracle() {
+    for seed in 0..20 {
+        let (timer, clock) = manual();
+        let (queue, mut random) = (DelayQueue::new(&timer), fastrand::Rng::with_seed(seed));
+        let mut waiting = BTreeMap::new();
+        let mut keys = Vec::new();
+        for step in 0..3_000_u64 {
+            let at = timer.now() + ms(1 + random.u64(..2_000));
+            match random.u8(..10) {
+                0..=3 => {
+                    let key = queue.insert_at(step, at).expect("it is open");
+                    waiting.insert(step, at);
+                    keys.push((step, key));
+                }
+                4..=6 if !keys.is_empty() => {
+                    let (number, key) = keys[random.usize(..keys.len())];
+                    assert_eq!(queue.reset_at(&key, at), waiting.contains_key(&number));
+                    waiting.entry(number).and_modify(|due| *due = at);
+                }
+                7 if !keys.is_empty() => {
+                    let (number, key) = keys.swap_remove(random.usize(..keys.len()));
+                    assert_eq!(queue.remove(&key).is_some(), waiting.remove(&number).is_some());
+                }
+                8 => {
+                    clock.advance(ms(random.u64(..40)));
+                    while let Some(expired) = queue.try_recv() {
+                        let due = waiting.remove(&expired.value).expect("it comes out once");
+                        assert!(due <= timer.now() && expired.deadline == due);
+                    }
+                }
+                _ => {}
+            }
+            // Not at each step, so that the queue has several changes to take in.
+            if random.bool() {
+                assert_eq!(
+                    queue.peek_deadline(),
+                    waiting.values().min().copied(),
+                    "seed {seed}, step {step}"
+                );
+            }
+        }
+    }
+}
+
+/// While one thread inserts, resets and removes far values, another one always finds a near one that
+/// is there all the time, or the earlier time that this is moved to.
+#[test]
+fn the_next_deadline_is_right_beside_other_threads() {
+    let (timer, _clock) = manual();
+    let (queue, start, done) = (DelayQueue::new(&timer), timer.now(), AtomicBool::new(false));
+    let mut near = 500_000;
+    let key = queue.insert(0, ms(near)).expect("it is open");
+    thread::scope(|scope| {
+        let others: Vec<_> = (0..2)
+            .map(|seed| {
+                let (queue, done) = (&queue, &done);
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    let mut far = || HOUR + ms(random.u64(..100_000));
+                    while !done.load(Ordering::Relaxed) {
+                        let keys = [(); 8].map(|()| queue.insert(1, far()).expect("it is open"));
+                        keys.iter().for_each(|key| assert!(queue.reset(key, far())));
+                        keys.iter().for_each(|key| assert!(queue.remove(key).is_some()));
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..2_000 {
+            assert_eq!(queue.peek_deadline(), Some(start + ms(near)));
+            near -= 100;
+            assert!(queue.reset(&key, ms(near)));
+            assert_eq!(queue.peek_deadline(), Some(start + ms(near)));
+            assert!(queue.remove(&queue.insert(2, ms(near - 50)).expect("it is open")).is_some());
+        }
+        done.store(true, Ordering::Relaxed);
+        others.into_iter().for_each(|other| other.join().expect("it does not panic"));
     });
 }

@@ -4,10 +4,14 @@ use std::sync::mpsc;
 use std::task::Waker;
 use std::time::Duration;
 
-use shardwheel::{ScheduleErrorKind, Timer};
+use shardwheel::ScheduleErrorKind;
+#[cfg(target_os = "linux")]
+use shardwheel::Timer;
 
 use crate::by_hand;
-use crate::support::{alone, poll};
+#[cfg(target_os = "linux")]
+use crate::support::alone;
+use crate::support::poll;
 
 const SECOND: Duration = Duration::from_secs(1);
 

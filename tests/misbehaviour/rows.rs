@@ -91,6 +91,8 @@ rows! {
     ends_of_threads: row(Place::ThreadEnd);
     keys_of_batches: row(Place::BatchKeys);
     values_of_a_drain_dropped: row(Place::DrainDrop);
+    values_of_a_queue_dropped: row(Place::QueueDrop);
+    closes_of_queues: row(Place::QueueClose);
     ends_of_groups: row(Place::GroupEnd);
     wakers_of_shards: ground_row("the shard's waker", play_waker, &[]);
     loops_over_expired: ground_row("the loop over Expired", play_loop, &[Act::ShutsDown]);

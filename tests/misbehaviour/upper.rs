@@ -30,6 +30,8 @@ pub(crate) enum Place {
     BatchKeys,
     GroupEnd,
     DrainDrop,
+    QueueDrop,
+    QueueClose,
 }
 
 /// How a case is played.
@@ -66,8 +68,11 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        use Place::{BatchKeys, DrainDrop, GroupEnd, ThreadEnd, WakerClone, WakerDrop};
-        matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | DrainDrop | GroupEnd)
+        use Place::{
+            BatchKeys, DrainDrop, GroupEnd, QueueClose, QueueDrop, ThreadEnd, WakerClone, WakerDrop,
+        };
+        let of_queues = matches!(self, DrainDrop | QueueDrop | QueueClose);
+        of_queues || matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | GroupEnd)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -205,6 +210,8 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
         | Place::ThreadEnd
         | Place::BatchKeys
         | Place::DrainDrop
+        | Place::QueueDrop
+        | Place::QueueClose
         | Place::GroupEnd => {
             return Some(users(place, own, sleep));
         }
@@ -237,6 +244,30 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
                 drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
             }
             queue.drain().for_each(drop);
+        }
+        // The first drop misbehaves; the others end all the same, with the queue or the timer.
+        Place::QueueDrop => {
+            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
+            for _ in 0..3 {
+                drop(queue.insert((InDrop(Arc::clone(&own)), own.ledger.payload()), HOUR));
+            }
+            drop(queue);
+        }
+        // A consumer that waits calls the queue again when the close wakes it.
+        Place::QueueClose => {
+            let queue = Arc::new(DelayQueue::new(&own.timer().expect("the timer is open")));
+            let again = Arc::clone(&queue);
+            let waker = hooked(move |to| {
+                if to == To::Wake {
+                    again.close();
+                    assert!(again.insert(own.ledger.payload(), HOUR).is_err() && again.drain().count() == 0);
+                    own.misbehave();
+                }
+            });
+            let mut next = queue.next();
+            assert!(poll(&mut next, &waker).is_pending());
+            queue.close();
+            assert!(poll(&mut next, &waker).is_ready());
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");

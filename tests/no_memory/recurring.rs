@@ -8,7 +8,7 @@ use shardwheel::{ScheduleErrorKind, Timer};
 use crate::support::{HOUR, LIMIT, manual, survives_in};
 
 /// Kilobytes that the process may map.
-const KILOBYTES: u32 = 400_000;
+const KILOBYTES: u32 = 150_000;
 
 /// Schedules until memory is refused.
 fn fill(timer: &Timer) {

@@ -89,7 +89,9 @@ fn the_advancer_is_woken_to_give_back_what_a_few_dead_nodes_keep() {
         assert_eq!(advancer.advance(10).count(), 0);
         sleep_and_maintain(&mut advancer, &rings);
         let stats = scheduler.stats();
-        assert!(stats.node_capacity <= LEFT && stats.dead_nodes == 0, "{stats:?}");
+        // Where there is no `membarrier`, the thread keeps the node of its last cancel.
+        let kept = if cfg!(any(target_os = "linux", target_os = "android")) { 0 } else { 1 };
+        assert!(stats.node_capacity <= LEFT && stats.dead_nodes <= kept, "{stats:?}");
     });
 }
 

@@ -3,16 +3,18 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use shardwheel::stall::Stop;
-use shardwheel::{Group, ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
+use shardwheel::{
+    DelayQueue, Group, ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired,
+};
 
 use crate::first::{Case, First};
 use crate::steps::{Findings, Job};
-use crate::support::ledger::{End, Ledger};
+use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{Bell, HOUR, comes_within, poll};
 
 const NEAR: Duration = Duration::from_millis(20);
@@ -50,6 +52,9 @@ impl Plan {
 struct Desk {
     timer: Arc<Timer>,
     ledger: Ledger,
+    /// A queue of its own, with one value, and the queue that all others use.
+    own_queue: Option<DelayQueue<Payload>>,
+    queue: Arc<DelayQueue<()>>,
     key: Option<TimerKey>,
     sleep: Option<Polled>,
     /// How many callbacks it has cancelled.
@@ -58,6 +63,8 @@ struct Desk {
     recurs: bool,
     /// Whether the sleep was pending before the stop.
     was_asleep: bool,
+    /// Whether it closes the queue.
+    closes: bool,
 }
 
 /// A sleep, and the task that polled it last.
@@ -89,16 +96,36 @@ impl Polled {
 }
 
 impl Desk {
-    fn new(timer: &Arc<Timer>) -> Self {
+    fn new(others: &Others) -> Self {
         Self {
-            timer: Arc::clone(timer),
+            timer: Arc::clone(&others.timer),
             ledger: Ledger::default(),
+            own_queue: None,
+            queue: Arc::clone(&others.queue),
             key: None,
             sleep: None,
             cancelled: 0,
             recurs: false,
             was_asleep: false,
+            closes: false,
         }
+    }
+
+    fn make_queue(&mut self) {
+        let queue = DelayQueue::new(&self.timer);
+        drop(queue.insert(self.ledger.payload(), HOUR));
+        self.own_queue = Some(queue);
+    }
+
+    /// Drops the queue, and the value with it.
+    fn drop_queue(&mut self) {
+        self.cancelled += 1;
+        self.own_queue = None;
+    }
+
+    fn close(&mut self) {
+        self.closes = true;
+        self.queue.close();
     }
 
     fn call_back(&mut self, delay: Duration) {
@@ -177,6 +204,8 @@ fn cases() -> Vec<Case<Desk>> {
         moving("Sleep, reset earlier", sleeping, |desk| desk.reset(NEAR)),
         case("Sleep, reset later", sleeping, |desk| desk.reset(2 * HOUR)),
         case("Sleep, dropped", sleeping, |desk| desk.sleep = None),
+        case("DelayQueue::close", nothing, Desk::close),
+        case("DelayQueue, dropped", Desk::make_queue, Desk::drop_queue),
     ]
 }
 
@@ -196,6 +225,7 @@ struct Others {
     group: Option<Group>,
     clock: Option<ManualClock>,
     patience: Cell<Duration>,
+    queue: Arc<DelayQueue<()>>,
 }
 
 fn play(case: Case<Desk>, plan: Plan, in_group: bool, stop: &'static Stop, findings: &mut Findings) -> bool {
@@ -203,7 +233,7 @@ fn play(case: Case<Desk>, plan: Plan, in_group: bool, stop: &'static Stop, findi
     // The worker runs, and goes to sleep.
     others.go_about(findings);
     others.rest();
-    let (first, go) = First::prepared(case, Desk::new(&others.timer), stop);
+    let (first, go) = First::prepared(case, Desk::new(&others), stop);
     go();
     let has_stopped = first.has_stopped();
     // At the second time the worker has gone to sleep while the producer was stopped.
@@ -217,6 +247,7 @@ fn play(case: Case<Desk>, plan: Plan, in_group: bool, stop: &'static Stop, findi
         let desk = first.finish();
         check_sleep(&desk, &others, case.may_drop, findings);
         keys.into_iter().for_each(|key| _ = others.timer.cancel(key));
+        others.check_queue(desk.closes, findings);
         others.pass(3 * HOUR);
         others.shut_down(findings);
         desk
@@ -245,7 +276,7 @@ fn check_outcome(mut desk: Desk, may_drop: bool, findings: &mut Findings) {
         findings.check("the stopped sleep ends", sleep.poll().is_ready());
     }
     let Desk { timer, ledger, cancelled, recurs, .. } = desk;
-    drop((timer, desk.sleep));
+    drop((timer, desk.sleep, desk.queue));
     let dropped = ledger.dropped_without_an_end();
     findings.check("each callback has one outcome", dropped.is_some());
     // A recurring callback may have run before it was cancelled.
@@ -262,7 +293,8 @@ impl Others {
         let timer = group.as_deref().cloned().unwrap_or(timer);
         // A segment exists, and the worker has a time to sleep until.
         or_run(timer.schedule_after(2 * HOUR, || ()));
-        Self { timer: Arc::new(timer), group, clock, patience: Cell::new(PATIENCE) }
+        let queue = Arc::new(DelayQueue::new(&timer));
+        Self { timer: Arc::new(timer), group, clock, patience: Cell::new(PATIENCE), queue }
     }
 
     /// Gives the worker time to go to sleep.
@@ -303,6 +335,9 @@ impl Others {
         let set = or_run(self.timer.schedule_after(5 * TICK, move || call.wake()));
         let cancelled =
             or_run(self.timer.schedule_after(HOUR, || ())).is_some_and(|key| self.timer.cancel(key));
+        let (value, removed) = (self.queue.insert((), 5 * TICK).ok(), self.queue.insert((), HOUR).ok());
+        let is_removed = removed.is_none_or(|key| self.queue.remove(&key).is_some());
+        findings.check("a value is removed", is_removed);
         findings.check("timers are accepted and cancelled", set.is_some() && cancelled);
         self.pass(4 * TICK);
         let is_early = self.clock.is_some() && (sleep.task.has_rung() || called.has_rung());
@@ -311,6 +346,16 @@ impl Others {
         findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.has_rung()));
         findings.check("another's sleep has ended", sleep.poll() == Poll::Ready(Ok(())));
         findings.check("another's callback is called", self.waits_for(|| called.has_rung()));
+        let comes_out = value.is_none() || self.waits_for(|| self.queue.try_recv().is_some());
+        findings.check("another's value comes out", comes_out);
+    }
+
+    /// Once the close has returned, the queue refuses values and has ended.
+    fn check_queue(&self, is_closed: bool, findings: &mut Findings) {
+        let is_refused = self.queue.insert((), HOUR).is_err();
+        let has_ended = poll(&mut self.queue.next(), Waker::noop()).is_ready();
+        findings.check("a closed queue has ended", (is_refused, has_ended) == (is_closed, is_closed));
+        self.queue.drain().for_each(drop);
     }
 
     /// Shutdown returns what is pending, and wakes the sleep.

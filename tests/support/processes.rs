@@ -123,9 +123,10 @@ pub(crate) fn number_of_mappings() -> usize {
 }
 
 /// The names of this process's threads that start with `prefix`, sorted. The system cuts long
-/// names. Returns none where the system has no list of threads.
+/// names. Returns none where the system has no list of threads. (Under Wine, a program finds the
+/// folders of Linux.)
 pub(crate) fn threads_named(prefix: &str) -> Option<Vec<String>> {
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let tasks = cfg!(target_os = "linux").then(|| std::fs::read_dir("/proc/self/task").ok())??;
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
     let names = tasks.filter_map(|task| task.ok().and_then(name)).map(|name| name.trim_end().to_owned());
     let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();

@@ -221,7 +221,7 @@ fn deadlines_go_by_the_monotonic_clock() {
 
 /// How often the thread of this name has gone to sleep; none where the system does not say.
 fn sleeps_of(name: &str) -> Option<u64> {
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let tasks = cfg!(target_os = "linux").then(|| std::fs::read_dir("/proc/self/task").ok())??;
     let mut statuses =
         tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
     let status = statuses.find(|status| status.lines().next().is_some_and(|line| line.ends_with(name)))?;

@@ -4,13 +4,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 use std::time::Instant;
 
 use shardwheel::{Drivers, Timer};
 
-#[cfg(target_os = "linux")]
-use crate::support::alone;
 use crate::support::{Count, ms, until};
+#[cfg(target_os = "linux")]
+use crate::support::{HOUR, alone, secs};
 
 /// Shuts the timer down, which waits for the hooks at the end, but for 20 ms at most: on a loaded
 /// machine they may go on after it.
@@ -139,6 +141,30 @@ fn the_first_timer_waits_for_no_registration() {
     });
 }
 
+/// Forks the process. The child ends with what `is_right` returns, and the parent waits for it.
+#[cfg(target_os = "linux")]
+fn in_a_child(is_right: impl FnOnce() -> bool) {
+    // SAFETY: the child uses the allocator, whose locks are free after a fork, and what is tested.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let status = i32::from(!is_right());
+        // SAFETY: nothing of this process is needed any more.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = -1;
+    // SAFETY: the status is a place for an integer.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+}
+
+/// Whether a timer that is due soon fires within `limit`.
+#[cfg(target_os = "linux")]
+fn fires(timer: &Timer, limit: Duration) -> bool {
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
+    receiver.recv_timeout(limit).is_ok()
+}
+
 /// The child of a fork makes timers, whatever the parent's threads were doing.
 #[cfg(target_os = "linux")]
 #[test]
@@ -146,22 +172,10 @@ fn a_forked_process_makes_timers() {
     alone(|| {
         let first = Timer::new().expect("the defaults are valid");
         for _ in 0..20 {
-            // SAFETY: the child uses the allocator, whose locks are free after a fork, and what is
-            // tested here.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
+            in_a_child(|| {
                 drop(Timer::builder().build_driven().expect("the defaults are valid"));
-                let timer = Timer::new().expect("the defaults are valid");
-                let (sender, receiver) = mpsc::channel();
-                timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
-                let has_fired = receiver.recv_timeout(std::time::Duration::from_secs(20)).is_ok();
-                // SAFETY: nothing of this process is needed any more.
-                unsafe { libc::_exit(i32::from(!has_fired)) };
-            }
-            let mut status = -1;
-            // SAFETY: the status is a place for an integer.
-            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-            assert_eq!((waited, status), (child, 0));
+                fires(&Timer::new().expect("the defaults are valid"), secs(20))
+            });
             thread::sleep(ms(1) / 2);
         }
         drop(first);
@@ -175,36 +189,13 @@ fn a_forked_process_makes_timers() {
 #[test]
 fn a_forked_process_and_the_global_timer() {
     alone(|| {
-        let fires = |timer: &Timer, limit| {
-            let (sender, receiver) = mpsc::channel();
-            timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
-            receiver.recv_timeout(limit).is_ok()
-        };
-        let (soon, patience) = (ms(200), std::time::Duration::from_secs(20));
-        for is_used in [false, true] {
-            if is_used {
-                assert!(fires(Timer::global(), patience));
-            }
-            // SAFETY: the child uses the allocator, whose locks are free after a fork, and what is
-            // tested here.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                let global = Timer::global();
-                let is_right = if is_used {
-                    let hour = std::time::Duration::from_secs(3600);
-                    let key = global.schedule_after(hour, || ()).expect("it is open");
-                    !fires(global, soon) && global.cancel(key) && global.stats().pending == 1
-                } else {
-                    fires(global, patience)
-                };
-                let is_right = is_right && fires(&Timer::new().expect("the defaults are valid"), patience);
-                // SAFETY: nothing of this process is needed any more.
-                unsafe { libc::_exit(i32::from(!is_right)) };
-            }
-            let mut status = -1;
-            // SAFETY: the status is a place for an integer.
-            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-            assert_eq!((waited, status, is_used), (child, 0, is_used));
-        }
+        let makes_one = || fires(&Timer::new().expect("the defaults are valid"), secs(20));
+        in_a_child(|| fires(Timer::global(), secs(20)) && makes_one());
+        assert!(fires(Timer::global(), secs(20)));
+        in_a_child(|| {
+            let global = Timer::global();
+            let key = global.schedule_after(HOUR, || ()).expect("it is open");
+            !fires(global, ms(200)) && global.cancel(key) && global.stats().pending == 1 && makes_one()
+        });
     });
 }

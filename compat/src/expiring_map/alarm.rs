@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use shardwheel::Schedule;
 
-use super::{ExpiringMap, Found, Shared};
+use super::ExpiringMap;
+use super::table::{Found, Shared};
 
 /// The first pause of an alarm that finds no entry. Each pause is twice the one before, so that an
 /// alarm whose caller is stopped for ever costs less and less.
@@ -22,12 +23,13 @@ pub(super) struct Alarm<K: Eq + Hash, V> {
     map: Weak<Shared<K, V>>,
     key: K,
     version: u64,
-    first: Instant,
+    /// `None` if an `Instant` cannot represent it: then the timer refuses the alarm.
+    first: Option<Instant>,
     pause: Duration,
 }
 
 impl<K: Eq + Hash, V> Alarm<K, V> {
-    pub(super) fn new(map: Weak<Shared<K, V>>, key: K, version: u64, first: Instant) -> Self {
+    pub(super) fn new(map: Weak<Shared<K, V>>, key: K, version: u64, first: Option<Instant>) -> Self {
         Self { map, key, version, first, pause: FIRST_PAUSE }
     }
 }
@@ -38,17 +40,18 @@ where
     V: Send + Sync + 'static,
 {
     fn next(&mut self, _previous: Instant) -> Option<Instant> {
-        Some(self.first)
+        self.first
     }
 
     fn next_after(&mut self, _previous: Instant, now: Instant) -> Option<Instant> {
         let map = ExpiringMap { shared: self.map.upgrade()? };
-        match map.shared.take_expired(&self.key, self.version, now) {
+        match map.shared.take_expired(&self.key, self.version, map.shared.time(now)) {
             Found::Expired(key, value) => {
                 (map.shared.on_expired)(&map, key, value);
                 None
             }
-            Found::Later(deadline) => Some(deadline),
+            // An extension to a time that no `Instant` represents never ends.
+            Found::Later(end) => map.shared.instant(end),
             Found::None => {
                 let next = now.checked_add(self.pause);
                 self.pause = self.pause.saturating_mul(2);

@@ -14,7 +14,7 @@ pub enum InsertErrorKind {
         /// The map's bound.
         limit: usize,
     },
-    /// The timer has refused: it has been shut down, it is full, or the system gives no memory.
+    /// The `Timer` has refused: it has been shut down, it is full, or the system gives no memory.
     Timer(ScheduleErrorKind),
 }
 

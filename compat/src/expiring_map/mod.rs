@@ -6,17 +6,21 @@
 //!
 //! # An entry and its alarm
 //!
-//! An entry has a version, a deadline, and an alarm: a timer that holds the entry's key and version
-//! (`alarm.rs`). The entry is the truth, the alarm only looks at it. Each call decides under the
-//! lock of the entry's part of the table, in one step; `now` is read before the lock is taken.
+//! An entry has a version, an end, and an alarm: a timer that holds the entry's key and version
+//! (`alarm.rs`). The entry is the truth, the alarm only looks at it. One word of the entry says
+//! until when it is alive (`Entry::alive`); calls that read or extend it share the lock of its part
+//! of the table, calls that place it or take it out have the lock alone. `now` is read before the
+//! lock is taken.
 //!
-//! | call | no entry | deadline after `now` | deadline has passed |
+//! | call | no entry | alive at `now` | expired |
 //! |---|---|---|---|
 //! | `insert` | places one, if there is room | replaces it | replaces it |
-//! | `get`, `deadline` | none | returns it | none |
-//! | `extend` | false | moves the deadline | false |
-//! | `remove` | none | takes it out | none |
-//! | alarm of this version | looks again | sets itself to the deadline | takes it out, calls `on_expired` |
+//! | `peek`, `deadline`, `iter`, `keys` | none | returns it | none |
+//! | `get` | none | moves the end by the time to idle, returns it | none |
+//! | `get_and_extend`, `extend` | none | moves the end, returns it | none |
+//! | `remove`, `retain` | none | takes it out | none |
+//! | `drain`, `clear` | none | takes it out | takes it out |
+//! | alarm of this version | looks again | sets itself to the end | takes it out, calls `on_expired` |
 //! | alarm of another version | looks again | looks again | looks again |
 //!
 //! So an entry leaves the table once, and the call that takes it out has its value.
@@ -25,58 +29,64 @@
 //!   An alarm that fires in between finds no entry of its version and looks again after a pause.
 //! - *Remove, replace.* The alarm is cancelled after the entry has left. One that fires in between
 //!   finds no entry of its version. It is cancelled before or during its pause.
-//! - *Extend.* The alarm keeps its time. When it fires, it finds the later deadline and goes on to
-//!   it: an extension costs no timer operation, however frequent it is.
+//! - *Extend, use.* The alarm keeps its time. When it fires, it finds the later end and goes on to
+//!   it: an extension costs no timer operation, however frequent it is, and the report is not later.
 //! - *Two inserts of a key.* Each has an alarm of its own. The second to take the lock replaces the
 //!   entry of the first and cancels its alarm.
+//! - *All entries* (`iter.rs`). The keys are copied, and then each call is one by key: what happens
+//!   to an entry meanwhile is one of the cases above.
 //!
-//! Under a lock run `Hash` and `Eq` of the keys, and no other user code: keys are cloned, values
-//! dropped and timers scheduled outside (the timer's clock and a driver's waker are the user's).
+//! Under a lock run `Hash`, `Eq` and `Clone` of the keys, and no other user code: values are dropped
+//! and timers scheduled outside (the timer's clock and a driver's waker are the user's).
 
 mod alarm;
+mod entry;
 mod error;
+mod iter;
+mod table;
 
-use std::any::Any;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use dashmap::{DashMap, Entry as Place};
-use shardwheel::{ScheduleErrorKind, Timer, TimerKey};
+use dashmap::DashMap;
+use shardwheel::Timer;
 
 use alarm::Alarm;
+pub use entry::Expiry;
+use entry::{Entry, after};
 pub use error::{InsertError, InsertErrorKind};
-
-/// A longer time to live never ends, as a timer's delay.
-const NEVER: Duration = Duration::from_nanos(u64::MAX);
+use table::Shared;
 
 /// A concurrent map whose entries end at their deadlines, whether or not the map is used.
 ///
-/// Each entry has a time to live. When that has passed, readers do not see the entry any more, and
-/// the map calls `on_expired` with its key and value, on a thread of the timer: never early, and at
-/// most one tick late, plus the time for which its shard is held up. There is no clean-up to call.
+/// Each entry has a time to live, a time to idle, or both: an [`Expiry`]. When that has passed,
+/// readers do not see the entry any more, and the map calls `on_expired` with its key and value, on
+/// a thread of the `Timer`: never early, and at most one tick late, plus the time for which its shard
+/// is held up. There is no clean-up to call.
 ///
-/// An entry ends once. If its deadline has passed, `on_expired` gets its value; if it was
-/// [removed](Self::remove) or replaced by an [insert](Self::insert) before that, the caller gets it.
-/// The map then keeps nothing of it. The number of entries is bounded: an insert beyond it is an
-/// error, and evicts nothing.
+/// An entry ends once, and the map then keeps nothing of it. If its deadline has passed,
+/// `on_expired` gets its value; if it was [removed](Self::remove), [drained](Self::drain) or replaced
+/// by an [insert](Self::insert) before that, the caller gets it; [`retain`](Self::retain) and
+/// [`clear`](Self::clear) drop it. An entry whose deadline has passed and that is not reported yet is
+/// gone for all calls but three: an insert, `drain` and `clear` take it out, unreported.
+///
+/// The number of entries is bounded: an insert beyond it is an error, and evicts nothing.
 ///
 /// Clones are handles of the same map. With the last one the map ends: it cancels its timers, and
 /// drops the entries without a call of `on_expired`. The map is a handle of its [`Timer`], and has
-/// one timer for each entry. After a shutdown of the timer, entries are seen until their deadlines,
-/// and are not reported.
+/// one timer for each entry. After a shutdown of the `Timer`, entries are seen until their deadlines,
+/// and are not reported; `drain` hands out all that is left.
 ///
-/// `Hash` and `Eq` of a key run under a lock, and must not use the map. All other user code runs
-/// without one: `on_expired` may use the map in any way, block, or panic, as any callback of a
-/// timer. While it runs, later timers of its shard are late. If it panics, the panic is counted and
-/// reported by the timer, and its entry has ended. An executor of the timer that drops a job unrun
-/// leaves that entry unreported: it is not seen any more, and counts until an insert replaces it.
+/// `Hash`, `Eq` and `Clone` of a key run under a lock, and must not use the map; they may panic. All
+/// other user code runs without one: `on_expired` may use the map in any way, block, or panic, as
+/// any callback of a timer. While it runs, later timers of its shard are late. If it panics, the
+/// panic is counted and reported by the `Timer`, and its entry has ended. An executor of it that
+/// drops a job unrun leaves that entry unreported: it is not seen any more, and counts until a call
+/// takes it out.
 ///
 /// # Examples
 ///
@@ -112,48 +122,13 @@ pub struct ExpiringMap<K: Eq + Hash, V> {
     shared: Arc<Shared<K, V>>,
 }
 
-/// What the handles share.
-struct Shared<K: Eq + Hash, V> {
-    timer: Timer,
-    entries: DashMap<K, Entry<V>>,
-    limit: usize,
-    /// The number of entries. Changed under the lock under which an entry is placed or taken out, so
-    /// that an insert of the key finds the room that the key's last entry has left.
-    len: AtomicUsize,
-    next_version: AtomicU64,
-    /// The map's first moment.
-    begin: Instant,
-    /// The last moment at which a call has found an entry expired, in nanoseconds since `begin`.
-    found: AtomicU64,
-    on_expired: Box<OnExpired<K, V>>,
-}
-
-type OnExpired<K, V> = dyn Fn(&ExpiringMap<K, V>, K, Arc<V>) + Send + Sync;
-
-struct Entry<V> {
-    value: Arc<V>,
-    deadline: Instant,
-    version: u64,
-    alarm: TimerKey,
-}
-
-/// What an alarm finds of its entry.
-enum Found<K, V> {
-    /// Its deadline had passed: it has left the table.
-    Expired(K, Arc<V>),
-    /// It has been extended.
-    Later(Instant),
-    /// It is not placed yet, or has left the table.
-    None,
-}
-
 impl<K, V> ExpiringMap<K, V>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
     /// Makes a map of at most `limit` entries, whose deadlines are timers of `timer`. They are no
-    /// members of a group: the handle of a [group](shardwheel::Group) stands for its timer.
+    /// members of a group: the handle of a [group](shardwheel::Group) stands for its `Timer`.
     ///
     /// `on_expired` gets the map, and the key and the value of the entry that has expired. The value
     /// is shared with readers that still hold it; [`Arc::into_inner`] takes it if there is none. A
@@ -163,24 +138,25 @@ where
         limit: usize,
         on_expired: impl Fn(&Self, K, Arc<V>) + Send + Sync + 'static,
     ) -> Self {
-        let (len, next_version, found) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (len, next_version) = (AtomicUsize::new(0), AtomicU64::new(0));
         let (timer, on_expired) = (timer.without_group(), Box::new(on_expired));
         let (entries, begin) = (DashMap::new(), timer.now());
-        let shared = Shared { timer, entries, limit, len, next_version, begin, found, on_expired };
+        let shared = Shared { timer, entries, limit, len, next_version, begin, on_expired };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Inserts an entry that expires when `ttl` has passed from now. Returns the value of the entry
-    /// that it replaces, if there is one.
+    /// Inserts an entry that expires at the end of `expiry`: a `Duration` from now, which is a time to
+    /// live, or an [`Expiry`] with a time to idle. Returns the value of the entry that it replaces,
+    /// if there is one.
     ///
     /// A replaced entry is not reported by `on_expired`. That holds also for one whose deadline has
     /// passed and which is not reported yet: `on_expired` never begins to report a key whose newer
-    /// entry is seen, unless the report had begun before the insert. A time to live of zero expires
-    /// at the next tick at the latest; one of more than 584 years never does.
+    /// entry is seen, unless the report had begun before the insert. A time of zero expires at the
+    /// next tick at the latest; one of more than 584 years never does.
     ///
     /// # Errors
     ///
-    /// [`InsertError`], with the key and the value, if the map is full, or if the timer refuses:
+    /// [`InsertError`], with the key and the value, if the map is full, or if the `Timer` refuses:
     /// because it has been shut down, is full, or has no memory. What the map has then stays as it
     /// is.
     ///
@@ -189,82 +165,129 @@ where
     /// O(1): the value's box, a recurring timer, and a step under the lock. A replacement also
     /// cancels a timer.
     #[track_caller]
-    pub fn insert(&self, key: K, value: V, ttl: Duration) -> Result<Option<Arc<V>>, InsertError<K, V>> {
+    pub fn insert(
+        &self,
+        key: K,
+        value: V,
+        expiry: impl Into<Expiry>,
+    ) -> Result<Option<Arc<V>>, InsertError<K, V>> {
         let Shared { timer, next_version, .. } = &*self.shared;
-        let refused = |kind, key, value| Err(InsertError::new(InsertErrorKind::Timer(kind), key, value));
-        let Some(deadline) = deadline(self.shared.now(), ttl) else {
-            return refused(ScheduleErrorKind::NoOccurrence, key, value);
-        };
+        let (now, expiry) = (self.shared.now(), expiry.into());
         // Ordering: Relaxed, the number alone matters.
         let version = next_version.fetch_add(1, Ordering::Relaxed);
-        let alarm = Alarm::new(Arc::downgrade(&self.shared), key.clone(), version, deadline);
+        let first = self.shared.instant(expiry.end(now));
+        let alarm = Alarm::new(Arc::downgrade(&self.shared), key.clone(), version, first);
         let alarm = match timer.schedule_with(alarm, || ()) {
             // Cancelled if the entry is not placed, also where a key's `Eq` panics.
             Ok(alarm) => timer.guard(alarm),
-            Err(error) => return refused(error.kind(), key, value),
+            Err(error) => return Err(InsertError::new(InsertErrorKind::Timer(error.kind()), key, value)),
         };
-        let entry = Entry { value: Arc::new(value), deadline, version, alarm: alarm.key() };
-        let replaced = self.shared.place(key, entry)?;
+        let replaced = self.shared.place(key, Entry::new(value, version, alarm.key(), now, expiry))?;
         alarm.detach();
         Ok(replaced.map(|entry| self.shared.value_of_ended(entry)))
     }
 }
 
 impl<K: Eq + Hash, V> ExpiringMap<K, V> {
-    /// Returns the value of a key, until the deadline of its entry.
+    /// Returns the value of a key, until the deadline of its entry. That is a use of the entry: if it
+    /// has a [time to idle](Expiry::time_to_idle), that begins anew, in the same step.
     ///
     /// # Performance
     ///
-    /// O(1): a reading of the timer's clock, and a look under the shared lock.
+    /// O(1): a reading of the `Timer`'s clock, and a look under the shared lock. Where the entry has a
+    /// time to idle, also a compare-and-swap, and no timer operation.
     #[must_use]
     pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.now();
-        let entry = self.shared.entries.get(key)?;
-        self.shared.is_seen(&entry, now).then(|| Arc::clone(&entry.value))
+        let (entry, _) = self.shared.alive(key, |entry, now| entry.use_until(now))?;
+        Some(Arc::clone(&entry.value))
     }
 
-    /// Returns when the entry of a key expires; `None` if there is none.
+    /// Returns the value of a key as [`get`](Self::get) does, and is no use of the entry.
     ///
     /// # Performance
     ///
-    /// As [`get`](Self::get).
+    /// O(1): a reading of the `Timer`'s clock, and a look under the shared lock.
+    #[must_use]
+    pub fn peek<Q>(&self, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let (entry, _) = self.shared.alive(key, |_, _| 0)?;
+        Some(Arc::clone(&entry.value))
+    }
+
+    /// Returns the value of a key as [`get`](Self::get) does, and makes its entry last for at least
+    /// `ttl` from now, in one step: no entry expires between the two.
+    ///
+    /// It extends as [`extend`](Self::extend) does: it never shortens the life of an entry, and an
+    /// entry that has expired does not come back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    /// use shardwheel_compat::ExpiringMap;
+    ///
+    /// let sessions = ExpiringMap::new(Timer::global(), 100, |_sessions, _id: u32, _user| ());
+    /// sessions.insert(17, "Ada", Duration::from_secs(60))?;
+    /// let user = sessions.get_and_extend(&17, Duration::from_secs(1_800));
+    /// assert_eq!(user.as_deref(), Some(&"Ada"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// As [`extend`](Self::extend).
+    #[must_use = "`extend` does it without the value"]
+    pub fn get_and_extend<Q>(&self, key: &Q, ttl: Duration) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let until = |entry: &Entry<V>, now| entry.use_until(now).max(after(now, ttl));
+        let (entry, _) = self.shared.alive(key, until)?;
+        Some(Arc::clone(&entry.value))
+    }
+
+    /// Returns when the entry of a key expires; `None` if there is none, or if the system's `Instant`
+    /// cannot represent it. It is no use of the entry.
+    ///
+    /// # Performance
+    ///
+    /// As [`peek`](Self::peek).
     #[must_use]
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.now();
-        let entry = self.shared.entries.get(key)?;
-        self.shared.is_seen(&entry, now).then_some(entry.deadline)
+        let (_, end) = self.shared.alive(key, |_, _| 0)?;
+        self.shared.instant(end)
     }
 
-    /// Makes an entry last for at least `ttl` from now. Returns false if there is none.
+    /// Makes an entry last for at least `ttl` from now, also beyond its time to live. Returns false
+    /// if there is none.
     ///
     /// It never shortens the life of an entry: a deadline that is later already stays. (An insert
-    /// replaces it with any deadline.)
+    /// replaces it with any deadline.) It is no use of the entry: a time to idle does not begin anew.
     ///
     /// # Performance
     ///
-    /// O(1): a reading of the clock and a step under the lock, without a timer operation. The timer
-    /// of the entry fires at the deadline that it was set to, and goes on to the present one.
+    /// O(1): a reading of the clock and a compare-and-swap under the shared lock, without a timer
+    /// operation. The timer of the entry fires at the deadline that it was set to, and goes on to
+    /// the present one.
     pub fn extend<Q>(&self, key: &Q, ttl: Duration) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.now();
-        let Some(deadline) = deadline(now, ttl) else { return false };
-        let Some(mut entry) = self.shared.entries.get_mut(key) else { return false };
-        let is_seen = self.shared.is_seen(&entry, now);
-        if is_seen {
-            entry.deadline = entry.deadline.max(deadline);
-        }
-        is_seen
+        self.shared.alive(key, |_, now| after(now, ttl)).is_some()
     }
 
     /// Removes an entry before it expires, and returns its value. `on_expired` is not called for it.
@@ -279,9 +302,8 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let now = self.shared.now();
-        let (_key, entry) = self.shared.take_if(key, |entry| self.shared.is_seen(entry, now))?;
-        Some(self.shared.value_of_ended(entry))
+        let (_key, value, _) = self.shared.remove_if(key, |_, remaining| !remaining.is_zero())?;
+        Some(value)
     }
 
     /// Returns the number of entries, with those whose deadlines have passed and that are not
@@ -303,105 +325,6 @@ impl<K: Eq + Hash, V> ExpiringMap<K, V> {
     pub fn limit(&self) -> usize {
         self.shared.limit
     }
-}
-
-impl<K: Eq + Hash, V> Shared<K, V> {
-    /// The time by the timer's clock. If that is a user's and goes back, it is no time before one at
-    /// which a call has found an entry expired: what has ended for one call has for all later ones.
-    fn now(&self) -> Instant {
-        // Ordering: Relaxed, a time. Calls after the one that has raised it see it.
-        let found = Duration::from_nanos(self.found.load(Ordering::Relaxed));
-        self.timer.now().max(self.begin + found)
-    }
-
-    /// Whether an entry is seen at a time of [`now`](Self::now).
-    fn is_seen(&self, entry: &Entry<V>, now: Instant) -> bool {
-        let is_seen = entry.deadline > now;
-        if !is_seen {
-            let found = now.saturating_duration_since(self.begin).as_nanos();
-            // Ordering: Relaxed, see `now`.
-            self.found.fetch_max(u64::try_from(found).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-        is_seen
-    }
-
-    /// Places an entry, and returns the one that it replaces.
-    fn place(&self, key: K, entry: Entry<V>) -> Result<Option<Entry<V>>, InsertError<K, V>> {
-        let (key, entry) = match self.entries.entry(key) {
-            Place::Occupied(mut place) => return Ok(Some(place.insert(entry))),
-            Place::Vacant(place) if self.has_room() => {
-                place.insert(entry);
-                return Ok(None);
-            }
-            Place::Vacant(place) => (place.into_key(), entry),
-        };
-        let value = Arc::into_inner(entry.value).expect("what was not placed is not shared");
-        Err(InsertError::new(InsertErrorKind::Full { limit: self.limit }, key, value))
-    }
-
-    /// Counts one more entry, if there may be one.
-    fn has_room(&self) -> bool {
-        // Ordering: Relaxed, a count. A thread that knows of an entry's end sees it counted.
-        let raise = |len: usize| (len < self.limit).then(|| len + 1);
-        self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).is_ok()
-    }
-
-    /// Takes an entry out of the table if `is_right`.
-    fn take_if<Q>(&self, key: &Q, is_right: impl FnOnce(&Entry<V>) -> bool) -> Option<(K, Entry<V>)>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.entries.remove_if(key, |_, entry| {
-            let is_taken = is_right(entry);
-            // Ordering: Relaxed, see `has_room`.
-            self.len.fetch_sub(usize::from(is_taken), Ordering::Relaxed);
-            is_taken
-        })
-    }
-
-    /// Takes out the entry of an alarm, if its deadline has passed.
-    fn take_expired(&self, key: &K, version: u64, now: Instant) -> Found<K, V> {
-        let mut found = Found::None;
-        let taken = self.take_if(key, |entry| {
-            if entry.version == version && entry.deadline > now {
-                found = Found::Later(entry.deadline);
-            }
-            entry.version == version && entry.deadline <= now
-        });
-        taken.map_or(found, |(key, entry)| Found::Expired(key, entry.value))
-    }
-
-    /// Cancels the alarm of an entry that has left the table.
-    fn value_of_ended(&self, entry: Entry<V>) -> Arc<V> {
-        self.timer.cancel(entry.alarm);
-        entry.value
-    }
-}
-
-/// The deadline of a time to live; `None` if an `Instant` cannot represent it.
-fn deadline(now: Instant, ttl: Duration) -> Option<Instant> {
-    now.checked_add(ttl.min(NEVER))
-}
-
-impl<K: Eq + Hash, V> Drop for Shared<K, V> {
-    /// Cancels the alarms and drops the entries. The first panic of a drop goes on after the others.
-    fn drop(&mut self) {
-        let entries = mem::take(&mut self.entries);
-        self.timer.cancel_batch(entries.iter().map(|entry| entry.alarm));
-        let mut panics = Vec::new();
-        for (key, entry) in entries {
-            panics.extend(panic_of(|| drop(key)));
-            panics.extend(panic_of(|| drop(entry)));
-        }
-        if let Some(panic) = panics.into_iter().next().filter(|_| !thread::panicking()) {
-            resume_unwind(panic);
-        }
-    }
-}
-
-fn panic_of(code: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
-    catch_unwind(AssertUnwindSafe(code)).err()
 }
 
 impl<K: Eq + Hash, V> Clone for ExpiringMap<K, V> {

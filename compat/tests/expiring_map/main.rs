@@ -1,8 +1,11 @@
 //! The map of entries that end on time: on a manual clock beside a model, and under threads.
 
+mod all;
 mod calls;
 mod ends;
+mod idle;
 mod model;
+mod races;
 mod threads;
 
 use std::sync::{Arc, Mutex};

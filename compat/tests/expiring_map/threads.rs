@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shardwheel::Timer;
-use shardwheel_compat::ExpiringMap;
+use shardwheel_compat::{ExpiringMap, Expiry};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CALLS: u64 = 20_000;
@@ -18,6 +18,9 @@ struct Ledger {
     replaced: AtomicU64,
     removed: AtomicU64,
     expired: AtomicU64,
+    drained: AtomicU64,
+    /// Dropped by the map itself: what `retain` and `clear` take out.
+    discarded: AtomicU64,
     refused: AtomicU64,
     dropped: AtomicU64,
 }
@@ -43,6 +46,9 @@ impl Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
+        if !*self.has_ended.get_mut() {
+            self.ledger.discarded.fetch_add(1, Ordering::Relaxed);
+        }
         self.ledger.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -55,16 +61,13 @@ fn draw(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-fn insert(map: &Map, ledger: &Arc<Ledger>, key: u64, ttl: Duration) {
-    match map.insert(key, Value::new(ledger, ttl), ttl) {
+fn insert(map: &Map, ledger: &Arc<Ledger>, key: u64, expiry: Expiry, earliest: Duration) {
+    match map.insert(key, Value::new(ledger, earliest), expiry) {
         Ok(replaced) => {
             ledger.inserted.fetch_add(1, Ordering::Relaxed);
             replaced.into_iter().for_each(|value| value.end(&ledger.replaced));
         }
-        Err(refused) => {
-            drop(refused.into_entry());
-            ledger.refused.fetch_add(1, Ordering::Relaxed);
-        }
+        Err(refused) => refused.into_entry().1.end(&ledger.refused),
     }
 }
 
@@ -73,11 +76,18 @@ fn write(map: &Map, ledger: &Arc<Ledger>, keys: u64, seed: u64) {
     for _ in 0..CALLS {
         let (key, micros) = (draw(&mut state) % keys, draw(&mut state) % 3_000);
         let ttl = Duration::from_micros(micros);
-        match draw(&mut state) % 10 {
-            0..4 => insert(map, ledger, key, ttl),
-            4..7 => _ = map.extend(&key, ttl),
-            7 => map.remove(&key).into_iter().for_each(|value| value.end(&ledger.removed)),
-            8 => thread::yield_now(),
+        match draw(&mut state) % 100 {
+            0..25 => insert(map, ledger, key, ttl.into(), ttl),
+            25..40 => insert(map, ledger, key, Expiry::time_to_idle(ttl / 3).within(ttl), ttl / 3),
+            40..50 => _ = map.extend(&key, ttl),
+            50..60 => _ = map.get_and_extend(&key, ttl),
+            60..70 => _ = map.get(&key),
+            70..78 => map.remove(&key).into_iter().for_each(|value| value.end(&ledger.removed)),
+            78 => map.drain().for_each(|(_, value, _)| value.end(&ledger.drained)),
+            79 => map.drain().take(1).for_each(|(_, value, _)| value.end(&ledger.drained)),
+            80 => map.retain(|kept, _| *kept != key),
+            81 => map.clear(),
+            82..90 => thread::yield_now(),
             _ => thread::sleep(Duration::from_micros(micros / 20)),
         }
     }
@@ -87,9 +97,10 @@ fn write(map: &Map, ledger: &Arc<Ledger>, keys: u64, seed: u64) {
 fn read(map: &Map, keys: u64, is_over: &AtomicBool) {
     let mut last = (0..keys).map(|_| None::<Arc<Value>>).collect::<Vec<_>>();
     while !is_over.load(Ordering::Relaxed) {
+        assert!(map.iter().count() <= keys as usize, "a key is shown twice");
         for (key, last) in (0..).zip(&mut last) {
             let had_ended = last.as_ref().is_some_and(|value| value.has_ended.load(Ordering::Acquire));
-            let seen = map.get(&key);
+            let seen = map.peek(&key);
             if let (true, Some(last), Some(seen)) = (had_ended, &last, &seen) {
                 assert!(!Arc::ptr_eq(last, seen), "it was seen after its end");
             }
@@ -115,7 +126,7 @@ fn hammer(keys: u64, limit: usize) {
             })
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        insert(&map, &ledger, 0, Duration::from_millis(1)); // and nothing follows it
+        insert(&map, &ledger, 0, Duration::from_millis(1).into(), Duration::ZERO); // and nothing follows it
         let begin = Instant::now();
         while !(map.is_empty() && timer.stats().pending == 0) {
             assert!(begin.elapsed() < PATIENCE, "{map:?} {:?}", timer.stats());
@@ -123,21 +134,29 @@ fn hammer(keys: u64, limit: usize) {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    let [inserted, replaced, removed, expired, refused] =
-        [&ledger.inserted, &ledger.replaced, &ledger.removed, &ledger.expired, &ledger.refused]
-            .map(|count| count.load(Ordering::Relaxed));
-    println!(
-        "{inserted} inserted, {replaced} replaced, {removed} removed, {expired} expired, {refused} refused"
-    );
-    assert_eq!(inserted, replaced + removed + expired);
-    assert!(expired > 0 && (refused > 0) == (limit < keys as usize));
+    settle(&ledger);
+    assert!(ledger.expired.load(Ordering::Relaxed) > 0);
+    assert!((ledger.refused.load(Ordering::Relaxed) > 0) == (limit < keys as usize));
+    assert_eq!(timer.stats().panics, 0);
+}
+
+/// Each value has ended once, and has been dropped.
+fn settle(ledger: &Ledger) {
+    let [inserted, refused, dropped] =
+        [&ledger.inserted, &ledger.refused, &ledger.dropped].map(|count| count.load(Ordering::Relaxed));
     // The last report is counted before its value is dropped.
     let begin = Instant::now();
     while ledger.dropped.load(Ordering::Relaxed) < inserted + refused {
-        assert!(begin.elapsed() < PATIENCE, "a value is kept");
+        assert!(begin.elapsed() < PATIENCE, "a value is kept: {dropped} of {inserted} + {refused} dropped");
         thread::yield_now();
     }
-    assert_eq!((ledger.dropped.load(Ordering::Relaxed), timer.stats().panics), (inserted + refused, 0));
+    let ends = [&ledger.replaced, &ledger.removed, &ledger.expired, &ledger.drained, &ledger.discarded]
+        .map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{inserted} inserted, {refused} refused; replaced, removed, expired, drained, discarded: {ends:?}"
+    );
+    assert_eq!(inserted, ends.iter().sum::<u64>());
+    assert_eq!(ledger.dropped.load(Ordering::Relaxed), inserted + refused);
 }
 
 #[test]
@@ -148,6 +167,36 @@ fn each_value_of_one_key_ends_once() {
 #[test]
 fn each_value_of_few_keys_ends_once_beside_a_bound() {
     hammer(8, 4);
+}
+
+/// What the timer has not reported by then, and only that, is in the map after it.
+#[test]
+fn a_shutdown_amid_all_calls_leaves_each_value_to_one_of_them() {
+    for round in 0..20 {
+        let (timer, ledger) = (Timer::builder().shards(2).build().unwrap(), Arc::new(Ledger::default()));
+        let of_map = Arc::clone(&ledger);
+        let map = Map::new(&timer, 64, move |_, _, value| value.end(&of_map.expired));
+        thread::scope(|scope| {
+            for seed in [1, 2, 3] {
+                let (map, ledger) = (&map, &ledger);
+                scope.spawn(move || {
+                    let mut state = seed + round * 10;
+                    for _ in 0..2_000 {
+                        let (key, micros) = (draw(&mut state) % 100, draw(&mut state) % 2_000);
+                        insert(map, ledger, key, Duration::from_micros(micros).into(), Duration::ZERO);
+                        _ = map.get_and_extend(&(micros % 100), Duration::from_micros(100));
+                    }
+                });
+            }
+            thread::sleep(Duration::from_micros(round * 200));
+            drop(timer.shutdown());
+        });
+        let left = map.len();
+        let drained = map.drain().map(|(_, value, _)| value.end(&ledger.drained)).count();
+        assert_eq!((drained, map.len()), (left, 0));
+        settle(&ledger);
+        assert_eq!(ledger.discarded.load(Ordering::Relaxed), 0);
+    }
 }
 
 /// No thread touches the map, and the reports come.

@@ -57,12 +57,9 @@ The job:
   --shards N              Number of shards that the producers share, with shardwheel [default: one
                           per producer]. With the real clock the timer has as many threads
   --clock CLOCK           `virtual` replays the data set as fast as possible; `real` takes the real
-                          time, and the checks are callbacks of a `Timer` (with the heap, a thread
-                          waits for them and makes them) [default: virtual]
+                          time, and the checks are callbacks of a `Timer` [default: virtual]
   --speed FACTOR          With the real clock: how many times faster than their dates orders and
                           payments come in [default: 1; for files, 30m divided by --check-after]
-  --pin-to-cores          With the real clock and shardwheel: pin each shard's thread to a core of
-                          its own
 
   --json                  Print the report as JSON: a list with one object for each engine
   --help                  Print this
@@ -87,7 +84,6 @@ pub(crate) struct Args {
     speed: Option<f64>,
     engine: Option<EngineKind>,
     shards: Option<u32>,
-    pub(crate) pin_to_cores: bool,
     pub(crate) json: bool,
 }
 
@@ -110,7 +106,6 @@ impl Default for Args {
             speed: None,
             engine: None,
             shards: None,
-            pin_to_cores: false,
             json: false,
         }
     }
@@ -191,7 +186,6 @@ impl Args {
             "speed" => self.speed = Some(value(name, parser, durations::speed)?),
             "engine" => self.engine = Some(value(name, parser, engine)?),
             "shards" => self.shards = Some(value(name, parser, threads)?),
-            "pin-to-cores" => self.pin_to_cores = true,
             "json" => self.json = true,
             _ => return Err(Arg::Long(name).unexpected()),
         }
@@ -210,9 +204,9 @@ impl Args {
             Some("--orders and --payments are both standard input; one of them must be a file".to_owned())
         } else if self.speed.is_some() && self.clock == ClockKind::Virtual {
             Some("--speed is for --clock real; the virtual clock goes as fast as it can".to_owned())
-        } else if self.pin_to_cores && !self.is_on_timer() {
+        } else if self.clock == ClockKind::Real && self.engine == Some(EngineKind::Heap) {
             Some(
-                "--pin-to-cores is for --clock real with shardwheel; nothing else has threads to pin"
+                "--engine heap is for the virtual clock; by the real one a `Timer` makes the checks"
                     .to_owned(),
             )
         } else {
@@ -241,12 +235,7 @@ impl Args {
         self.producers.unwrap_or_else(one_per_core)
     }
 
-    /// Whether a `Timer` runs the checks.
-    fn is_on_timer(&self) -> bool {
-        self.clock == ClockKind::Real && self.engine != Some(EngineKind::Heap)
-    }
-
-    /// The engines that run. In real time a second one would take as long again.
+    /// The engines that run.
     pub(crate) fn engines(&self) -> Vec<EngineKind> {
         match (self.engine, self.clock) {
             (Some(engine), _) => vec![engine],
@@ -358,9 +347,7 @@ mod tests {
         assert!(read(&["--payments", "p.csv"]).unwrap_err().contains("--orders"));
         assert!(read(&["--orders", "o.csv", "--count", "5"]).is_err());
         assert!(read(&["--speed", "2"]).unwrap_err().contains("--clock real"));
-        assert!(read(&["--pin-to-cores"]).unwrap_err().contains("--clock real"));
-        assert!(read(&["--pin-to-cores", "--clock", "real"]).is_ok());
-        assert!(read(&["--pin-to-cores", "--clock", "real", "--engine", "heap"]).is_err());
+        assert!(read(&["--clock", "real", "--engine", "heap"]).unwrap_err().contains("virtual"));
         assert!(read(&["--count", "0"]).is_err() && read(&["--producers", "0"]).is_err());
     }
 

@@ -2,7 +2,7 @@
 
 use shardwheel::Stats;
 
-use crate::clock::{self, Clock};
+use crate::clock;
 use crate::engine::{Costs, Driver};
 use crate::ledger::{Micros, OrderRef};
 use crate::producer::Setting;
@@ -17,7 +17,6 @@ pub(crate) struct Checker<'a, D> {
     driver: D,
     due: Vec<OrderRef>,
     costs: Costs,
-    lateness: Vec<Micros>,
 }
 
 /// What was measured during the job.
@@ -32,13 +31,7 @@ pub(crate) struct Measured {
 
 impl<'a, D: Driver> Checker<'a, D> {
     pub(crate) fn new(setting: Setting<'a>, driver: D) -> Self {
-        let (due, costs, lateness) = (Vec::with_capacity(BATCH), Costs::default(), Vec::new());
-        Self { setting, driver, due, costs, lateness }
-    }
-
-    /// The engine's driver, for calls that neither advance nor are timed.
-    pub(crate) fn driver(&mut self) -> &mut D {
-        &mut self.driver
+        Self { setting, driver, due: Vec::with_capacity(BATCH), costs: Costs::default() }
     }
 
     /// Advances to `now`, and checks what is due by then.
@@ -53,14 +46,10 @@ impl<'a, D: Driver> Checker<'a, D> {
     }
 
     fn check(&mut self, now: Micros) {
-        let Setting { ledger, clock, progress } = self.setting;
-        let now = clock.ends(now);
+        let Setting { ledger, progress, .. } = self.setting;
         progress.add(self.due.len() as u64);
         for order in self.due.drain(..) {
-            let late = ledger.page(order.page).check(order.slot, now);
-            if let Clock::Real { .. } = clock {
-                self.lateness.push(late);
-            }
+            ledger.page(order.page).check(order.slot, now);
         }
     }
 
@@ -74,6 +63,6 @@ impl<'a, D: Driver> Checker<'a, D> {
     pub(crate) fn finish(self, producers: impl IntoIterator<Item = Costs>) -> Measured {
         let mut costs = self.costs;
         producers.into_iter().for_each(|theirs| costs += theirs);
-        Measured { costs, lateness: self.lateness, stats: None }
+        Measured { costs, lateness: Vec::new(), stats: None }
     }
 }

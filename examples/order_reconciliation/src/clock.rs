@@ -19,10 +19,6 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    pub(crate) fn start_now() -> Self {
-        Self::Real { start: Instant::now() }
-    }
-
     /// The time of an event that begins a wait: rounded up, because the wait must not be shorter.
     pub(crate) fn begins(&self, planned: Micros) -> Micros {
         match self {

@@ -4,7 +4,6 @@
 //! needs no driver, because it runs by itself. Costs are measured in the same way for every engine.
 
 use std::ops::AddAssign;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use shardwheel::Tick;
@@ -47,13 +46,6 @@ pub(crate) trait Driver: Send {
     /// When to advance next: never later than the next check is due. `None` if no check is
     /// scheduled.
     fn next_expiration(&mut self) -> Option<Tick>;
-}
-
-/// A driver whose thread can sleep until a check is due.
-pub(crate) trait Sleeper: Driver {
-    /// Registers a waker. It is woken once if a check is scheduled for a time before the next
-    /// answer of `next_expiration`.
-    fn register_waker(&mut self, waker: &Waker);
 }
 
 /// How many operations of one kind ran, and how long they took.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shardwheel::Stats;
 
-use crate::report::{Lateness, list, object, or_null, row};
+use crate::report::{Lateness, list, object, row};
 
 /// A timer's statistics.
 #[derive(Debug)]
@@ -18,14 +18,8 @@ pub(crate) struct Figures {
     longest_callback_ms: f64,
     /// From the timer's histogram, counted from the tick at which a check was due.
     lateness: Lateness,
-    shards: Vec<Shard>,
-}
-
-#[derive(Debug)]
-struct Shard {
-    fired: u64,
-    /// `None` if its thread is not pinned.
-    core: Option<usize>,
+    /// Checks that each shard has fired.
+    shards: Vec<u64>,
 }
 
 impl Figures {
@@ -44,13 +38,12 @@ impl Figures {
                 p999_ms: millis(lateness.p999()),
                 max_ms: millis(lateness.max()),
             },
-            shards: stats.shards.iter().map(|shard| Shard { fired: shard.fired, core: shard.core }).collect(),
+            shards: stats.shards.iter().map(|shard| shard.fired).collect(),
         }
     }
 
     pub(crate) fn json(&self) -> String {
-        let shard =
-            |Shard { fired, core }: &Shard| object(&[("fired", fired.to_string()), ("core", or_null(*core))]);
+        let shard = |fired: &u64| object(&[("fired", fired.to_string())]);
         object(&[
             ("fired", self.fired.to_string()),
             ("cancelled", self.cancelled.to_string()),
@@ -73,9 +66,8 @@ impl fmt::Display for Figures {
         row(f, "  panics", self.panics, "")?;
         writeln!(f, "{:<28}{:>14.3} ms", "  longest callback", self.longest_callback_ms)?;
         self.lateness.write(f, "  lateness, of ticks")?;
-        for (number, Shard { fired, core }) in self.shards.iter().enumerate() {
-            let core = core.map_or_else(|| "not pinned".to_owned(), |core| format!("on core {core}"));
-            row(f, &format!("  shard {number}: fired"), *fired, &core)?;
+        for (number, fired) in self.shards.iter().enumerate() {
+            row(f, &format!("  shard {number}: fired"), *fired, "")?;
         }
         Ok(())
     }

@@ -8,12 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 
 use shardwheel::Tick;
 
 use crate::clock;
-use crate::engine::{Desk, Driver, Sleeper};
+use crate::engine::{Desk, Driver};
 use crate::ledger::{Micros, OrderRef};
 
 /// The single thread's half.
@@ -39,9 +38,6 @@ struct Timers {
     heap: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The last answer of `next_expiration`.
-    announced: Option<Tick>,
-    waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,14 +78,7 @@ impl Driver for HeapDriver {
     fn next_expiration(&mut self) -> Option<Tick> {
         let mut timers = lock(&self.timers);
         timers.skip_cancelled();
-        timers.announced = timers.heap.peek().map(|Reverse(entry)| entry.deadline);
-        timers.announced
-    }
-}
-
-impl Sleeper for HeapDriver {
-    fn register_waker(&mut self, waker: &Waker) {
-        lock(&self.timers).waker = Some(waker.clone());
+        timers.heap.peek().map(|Reverse(entry)| entry.deadline)
     }
 }
 
@@ -106,11 +95,6 @@ impl Desk for HeapDesk {
         let slot = timers.fill_slot(order)?;
         let generation = timers.slots[slot as usize].generation;
         timers.heap.push(Reverse(Entry { deadline, slot, generation }));
-        let to_wake = timers.waker_for(deadline);
-        drop(timers);
-        if let Some(waker) = to_wake {
-            waker.wake();
-        }
         Some(HeapHandle { slot, generation })
     }
 
@@ -155,11 +139,6 @@ impl Timers {
             }
             self.heap.pop();
         }
-    }
-
-    /// The sleeper's waker, if `deadline` is before the announced expiration.
-    fn waker_for(&mut self, deadline: Tick) -> Option<Waker> {
-        if self.announced.is_none_or(|announced| deadline < announced) { self.waker.take() } else { None }
     }
 }
 

@@ -22,13 +22,13 @@
 //! |---|---|
 //! | `engine.rs` | what the job needs from a timer; the cost of each operation |
 //! | `wheel.rs`, `timer.rs` | shardwheel: shards for the virtual clock, a `Timer` for the real clock |
-//! | `heap.rs` | the other engine: a binary heap behind a mutex, for both clocks |
+//! | `heap.rs` | the other engine: a binary heap behind a mutex, for the virtual clock |
 //! | `rules.rs` | decides an order: no clock, no timer, no store |
 //! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or generated from a seed |
 //! | `ledger.rs` | stock, the state of each order, payments: no threads, no timers |
 //! | `load.rs` | turns orders and payments into a ledger and a timeline for each producer |
 //! | `producer.rs`, `checker.rs` | the two halves: schedule and cancel; advance and check (a `Timer` needs no checker) |
-//! | `clock.rs`, `slices.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or in real time |
+//! | `clock.rs`, `slices.rs` | the two clocks; thirty minutes in seconds |
 //! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s statistics |
 //! | `args.rs`, `durations.rs`, `progress.rs` | the command line; the progress bar |
 //! | `files.rs`, `outcomes.rs` | for `orders`: the records of two files as they are; how each order ends |
@@ -49,7 +49,6 @@ mod load;
 pub mod outcomes;
 mod producer;
 pub mod progress;
-mod real;
 mod report;
 pub mod rules;
 mod slices;
@@ -162,11 +161,7 @@ fn play(args: &Args, engine: EngineKind, progress: Progress, loaded: Loaded) -> 
         (ClockKind::Virtual, EngineKind::Heap) => {
             slices::replay(HeapDriver::new(), &ledger, &progress, timelines, check_after)
         }
-        (ClockKind::Real, EngineKind::Shardwheel) => {
-            let timer = timer::start(args.shard_count(), args.pin_to_cores)?;
-            timer::play(timer, &ledger, &progress, timelines)
-        }
-        (ClockKind::Real, EngineKind::Heap) => real::play(HeapDriver::new(), &ledger, &progress, timelines),
+        (ClockKind::Real, _) => timer::play(timer::start(args.shard_count())?, &ledger, &progress, timelines),
     };
     let took = begin.elapsed();
     progress.finish();

@@ -24,8 +24,6 @@ struct Bar {
     stage: String,
     /// `None`: the amount of work is unknown.
     length: Option<u64>,
-    /// What was done before this process began.
-    before: u64,
     done: u64,
     begin: Instant,
     drawn: Instant,
@@ -34,7 +32,7 @@ struct Bar {
 impl Progress {
     /// The stage that reads files; the amount of work is unknown.
     pub(crate) fn reading() -> Self {
-        Self::new("reading", None, 0)
+        Self::new("reading", None)
     }
 
     /// The stage that generates a data set: the orders, then about as many payments.
@@ -45,18 +43,12 @@ impl Progress {
     /// A stage with a known amount of work.
     #[must_use]
     pub fn bar(stage: &str, length: u64) -> Self {
-        Self::new(stage, Some(length), 0)
+        Self::new(stage, Some(length))
     }
 
-    /// A stage of which `before` was done before this process began.
-    #[must_use]
-    pub fn resumed(stage: &str, length: u64, before: u64) -> Self {
-        Self::new(stage, Some(length), before)
-    }
-
-    fn new(stage: &str, length: Option<u64>, before: u64) -> Self {
+    fn new(stage: &str, length: Option<u64>) -> Self {
         let now = Instant::now();
-        let bar = Bar { stage: stage.to_owned(), length, before, done: before, begin: now, drawn: now };
+        let bar = Bar { stage: stage.to_owned(), length, done: 0, begin: now, drawn: now };
         Self(io::stderr().is_terminal().then(|| Arc::new(Mutex::new(bar))))
     }
 
@@ -109,13 +101,12 @@ impl Progress {
 
 impl Bar {
     fn line(&self) -> String {
-        let Self { stage, length, before, done, begin, .. } = self;
+        let Self { stage, length, done, begin, .. } = self;
         let Some(length) = length.filter(|&length| length > 0) else {
             return format!("{stage}: {done}");
         };
         let part = (*done as f64 / length as f64).min(1.0);
-        let left =
-            begin.elapsed().mul_f64((length.saturating_sub(*done)) as f64 / (done - before).max(1) as f64);
+        let left = begin.elapsed().mul_f64(length.saturating_sub(*done) as f64 / (*done).max(1) as f64);
         let (bar, left) = ("#".repeat((part * WIDTH as f64) as usize), left.as_secs());
         let percent = (part * 100.0) as u64;
         format!("{stage:<23} [{bar:<WIDTH$}] {percent:>3} %, {}:{:02} left", left / 60, left % 60)
@@ -137,13 +128,11 @@ mod tests {
     fn a_line_shows_the_part_that_is_done_and_the_time_that_is_left() {
         let now = Instant::now();
         let begin = now.checked_sub(Duration::from_secs(30)).expect("the machine runs for longer");
-        let bar = |length, before, done| {
-            Bar { stage: "feeding".to_owned(), length, before, done, begin, drawn: now }.line()
-        };
-        let half = bar(Some(200), 40, 100);
-        assert!(half.contains("[###############               ]  50 %, 0:5") && half.len() < LINE, "{half}");
-        assert!(bar(Some(200), 0, 300).contains("100 %, 0:00 left"));
-        assert_eq!(bar(None, 0, 7), "feeding: 7");
-        assert_eq!(bar(Some(0), 0, 0), "feeding: 0");
+        let bar = |length, done| Bar { stage: "feeding".to_owned(), length, done, begin, drawn: now }.line();
+        let half = bar(Some(200), 100);
+        assert!(half.contains("[###############               ]  50 %, 0:3") && half.len() < LINE, "{half}");
+        assert!(bar(Some(200), 300).contains("100 %, 0:00 left"));
+        assert_eq!(bar(None, 7), "feeding: 7");
+        assert_eq!(bar(Some(0), 0), "feeding: 0");
     }
 }

@@ -21,14 +21,13 @@ use crate::ledger::{Ledger, Micros, OrderRef};
 use crate::load::Timeline;
 use crate::producer::{Producer, Setting};
 use crate::progress::Progress;
-use crate::real::{begin_day, end_day};
 
 /// Checks between two updates of the progress bar.
 const STEP: u64 = 256;
 
 /// A timer with default settings, among them the job's tick of 1 ms.
-pub(crate) fn start(shards: u32, pin_to_cores: bool) -> Result<Timer, BuildError> {
-    Timer::builder().shards(shards as usize).pin_to_cores(pin_to_cores).build()
+pub(crate) fn start(shards: u32) -> Result<Timer, BuildError> {
+    Timer::builder().shards(shards as usize).build()
 }
 
 /// Plays the timelines: each producer on its own thread, the checks on the timer's threads.
@@ -68,11 +67,12 @@ impl Day<'_> {
         let setting = Setting { ledger: self.ledger, clock, progress: self.progress };
         thread::scope(|scope| {
             let start = |(timeline, page)| {
-                begin_day(scope, Producer::new(setting, self.desk(page, ended.clone()), page, timeline), ())
+                let producer = Producer::new(setting, self.desk(page, ended.clone()), page, timeline);
+                scope.spawn(move || produce(producer))
             };
             let producers: Vec<_> = timelines.into_iter().zip(0..).map(start).collect();
             let mut costs = Costs::default();
-            producers.into_iter().for_each(|producer| costs += end_day(producer));
+            producers.into_iter().for_each(|day| costs += day.join().expect("a producer does not panic"));
             costs
         })
     }
@@ -88,6 +88,16 @@ impl Day<'_> {
         };
         TimerDesk { timer: self.timer.clone(), start: self.start, checks: Arc::new(checks) }
     }
+}
+
+/// A producer's day: handles the events planned by now, and sleeps until the next one.
+fn produce(mut producer: Producer<'_, TimerDesk>) -> Costs {
+    let clock = producer.clock();
+    while let Some(next) = producer.next_event() {
+        thread::sleep(clock.until(next));
+        producer.work(clock.ends(next));
+    }
+    producer.costs()
 }
 
 /// What a producer schedules and cancels with.

@@ -223,14 +223,12 @@ fn files_may_have_no_records_and_payments_may_be_missing() {
 fn real_time_gives_the_same_totals_and_says_how_late_checks_were() {
     let data_set = ["--count", "300", "--seed", "2", "--unpaid", "0.4", "--check-after", "1s"];
     let expected = totals(&report(&data_set));
-    for engine in ["shardwheel", "heap"] {
-        let report = report(&[&data_set[..], &["--clock", "real", "--engine", engine]].concat());
-        assert_eq!(count(&report, "/orders/placed"), 300);
-        assert_eq!(report["orders"], expected["orders"]);
-        let lateness = |field: &str| report["lateness"][field].as_f64().expect("a number");
-        assert!(lateness("p50_ms") <= lateness("p99_ms") && lateness("p99_ms") <= lateness("p999_ms"));
-        assert!(lateness("p999_ms") <= lateness("max_ms") * 1.001);
-    }
+    let report = report(&[&data_set[..], &["--clock", "real"]].concat());
+    assert_eq!(count(&report, "/orders/placed"), 300);
+    assert_eq!(report["orders"], expected["orders"]);
+    let lateness = |field: &str| report["lateness"][field].as_f64().expect("a number");
+    assert!(lateness("p50_ms") <= lateness("p99_ms") && lateness("p99_ms") <= lateness("p999_ms"));
+    assert!(lateness("p999_ms") <= lateness("max_ms") * 1.001);
 }
 
 /// What the `Timer` says of itself agrees with the books.
@@ -247,7 +245,7 @@ fn real_time_on_shardwheel_reports_the_statistics_of_its_timer() {
     }
     let shards = report["timer"]["shards"].as_array().expect("a list");
     assert_eq!(shards.iter().map(|shard| count(shard, "/fired")).sum::<u64>(), checked);
-    assert!(shards.len() == 3 && shards.iter().all(|shard| shard["core"].is_null()), "{report:#}");
+    assert_eq!(shards.len(), 3, "{report:#}");
     let late = |of: &Value, field: &str| of[field].as_f64().expect("a number");
     let (of_ticks, of_checks) = (&report["timer"]["lateness"], &report["lateness"]);
     // A tick never precedes its check: the job counts in microseconds, and rounds down.
@@ -255,29 +253,12 @@ fn real_time_on_shardwheel_reports_the_statistics_of_its_timer() {
     assert!(late(&report["timer"], "longest_callback_ms") > 0.0 && report["fire_ns"].is_null());
 }
 
-/// Only what runs on a `Timer` has its statistics, in the JSON and in the table.
 #[test]
-fn the_heap_by_the_real_clock_has_a_checker_and_no_timer() {
-    let real = ["--count", "300", "--check-after", "300ms", "--clock", "real"];
-    let heap = report(&[&real[..], &["--engine", "heap"]].concat());
-    assert!(heap["timer"].is_null() && heap["fire_ns"].is_f64(), "{heap:#}");
-    let table = run(&real);
+fn the_table_has_the_statistics_of_the_timer() {
+    let table = run(&["--count", "300", "--check-after", "300ms", "--clock", "real"]);
     assert_eq!((table.code, table.err.as_str()), (0, ""));
-    for name in ["timer: fired", "longest callback", "lateness, of ticks", "shard 1: fired", "not pinned"] {
+    for name in ["timer: fired", "longest callback", "lateness, of ticks", "shard 1: fired"] {
         assert!(table.out.contains(name), "{name} in\n{}", table.out);
-    }
-}
-
-/// One shard can be pinned wherever there is a core, and 64 cannot where there are fewer.
-#[test]
-fn threads_are_pinned_if_there_are_cores_for_them() {
-    let pinned = ["--count", "50", "--check-after", "50ms", "--clock", "real", "--pin-to-cores", "--shards"];
-    assert_eq!(report(&[&pinned[..], &["1"]].concat())["timer"]["shards"].as_array().map(Vec::len), Some(1));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if (2..64).contains(&cores) {
-        let refused = run(&[&pinned[..], &["64"]].concat());
-        assert_eq!((refused.code, refused.out.as_str()), (2, ""));
-        assert!(refused.err.contains("64"), "{}", refused.err);
     }
 }
 

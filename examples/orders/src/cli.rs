@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use order_reconciliation::durations;
 
-use crate::{audit, backup, cluster, feed, serve};
+use crate::{audit, backup, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -30,7 +30,6 @@ pub(crate) enum Command {
     Audit(audit::Args),
     Check(backup::CheckArgs),
     Copy(backup::CopyArgs),
-    Repair(cluster::RepairArgs),
 }
 
 impl Cli {

@@ -53,8 +53,6 @@ pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
 pub(crate) enum Failure {
     Files(order_reconciliation::Failure),
     Server(client::Failure),
-    /// What is wrong with the file that says how far a feed has come.
-    Progress(String),
     /// What is wrong with the token.
     Token(String),
     Output(io::Error),
@@ -86,7 +84,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Files(failure) => failure.fmt(f),
             Self::Server(failure) => failure.fmt(f),
-            Self::Progress(text) | Self::Token(text) => text.fmt(f),
+            Self::Token(text) => text.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
         }
     }

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
-//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers; `repair` |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
 //! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of a replay |
 //!
@@ -53,7 +53,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Audit(args)) => audit::run(&args, streams),
         Ok(Command::Check(args)) => backup::check(&args, streams),
         Ok(Command::Copy(args)) => backup::copy(&args, streams),
-        Ok(Command::Repair(args)) => cluster::repair(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

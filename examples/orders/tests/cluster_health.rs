@@ -61,9 +61,6 @@ fn a_worker_is_not_well_while_the_broker_is_full() {
     until("it names the message", || is_unwell(&worker, "has not answered message"));
     let said = get(&worker, "/healthz").text();
     assert!(said.contains("no room"), "{said}");
-    let (code, said) = run(&["repair", "--nats", &shop.nats.urls(), "--give-up-after", "1s"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("partition 0: not repaired") && said.contains("no room"), "{said}");
     shop.nats.kill(0);
     fs::write(shop.directory.path().join("nats.conf"), "").expect("a configuration");
     shop.nats.begin_again(0);
@@ -105,9 +102,7 @@ fn a_worker_without_nats_is_not_ready_and_one_that_has_stopped_neither() {
     until("it is not well", || is_unwell(&worker, "partition 0 has stopped"));
     assert_eq!(metric(&worker, "orders_partitions_stopped"), 1.0);
     assert_eq!(metric(&worker, "orders_partitions_owned"), 2.0);
-    shop.repair();
-    until("it is well again", || is_well(&worker));
-    assert_eq!(metric(&worker, "orders_partitions_stopped"), 0.0);
+    assert!(get(&worker, "/healthz").text().contains("nats stream restore"));
 }
 
 /// A worker refuses to begin with such a stream; one that works goes on, and says so.

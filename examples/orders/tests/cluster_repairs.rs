@@ -1,5 +1,5 @@
-//! A broker that is away, is configured otherwise, or has lost something: what a worker says, which
-//! partitions go on, and what `repair` saves.
+//! A broker that is away, is configured otherwise, or has lost something: what a worker says, and
+//! which partitions go on.
 
 mod support;
 
@@ -98,10 +98,10 @@ fn streams_that_would_lose_messages_and_other_replicas_are_refused_at_once() {
     assert!(said.contains("shop-1 has max_age 2h, not 0ms"), "{said}");
 }
 
-/// A bucket that `nats kv add` makes allows reads from any replica, also from one that lags. Leases and the
-/// heads of snapshots are read from the leader all the same.
+/// A bucket that `nats kv add` makes allows reads from any replica, also from one that lags. The heads of
+/// snapshots are read from the leader all the same. A worker that was paused leaves a part to the other one.
 #[test]
-fn a_lease_is_never_read_from_a_replica() {
+fn a_head_is_never_read_from_a_replica() {
     let shop = Shop::new("repair-direct", "");
     drop(shop.started("zero", &[]));
     let direct = stream::Config { allow_direct: true, ..shop.stream("KV_shop").cached_info().config.clone() };
@@ -119,7 +119,7 @@ fn a_lease_is_never_read_from_a_replica() {
     first.signal("-STOP");
     let second = shop.started("two", &[]);
     first.signal("-CONT");
-    until("it asks who has them", || first.said(|line| line.ends_with(" lost")).is_some());
+    until("it leaves a part", || first.said(|line| line.ends_with(" lost")).is_some());
     shop.expect_all_is_well(&second);
     let settings = |subject: &str| subject.ends_with(".settings");
     while let Some(Some(read)) = reads.next().now_or_never() {
@@ -131,27 +131,30 @@ fn log_config(shop: &Shop, partition: usize) -> stream::Config {
     shop.stream(&format!("shop-{partition}")).cached_info().config.clone()
 }
 
-/// The log is purged: what is pending in the snapshot goes on, and all else is named.
+/// The log is purged: its partition stops until a backup is restored. What came after that is lost.
 #[test]
-fn a_log_that_was_purged_stops_its_partition_until_it_is_repaired() {
-    let shop = Shop::new("repair-purge", "");
+fn a_log_that_was_purged_stops_its_partition_until_a_backup_is_restored() {
+    let mut shop = Shop::new("repair-purge", "");
     let worker = shop.started("one", &["--snapshot-every", "20"]);
     shop.order(0, 1..=30);
     shop.answered(0, 30, "placed");
-    until("there is a snapshot", || shop.stream("books").cached_info().state.messages > 0);
+    until("there is a snapshot", || shop.last("books") > 0);
+    drop(worker);
+    shop.nats.kill(0);
+    shop.nats.back_up(&shop.directory);
+    shop.nats.begin_again(0);
+    let worker = shop.started("two", &["--snapshot-every", "20"]);
     shop.order(0, 31..=33);
     shop.answered(0, 33, "placed");
     drop(worker);
-    shop.runtime.block_on(async { shop.stream_async("shop-0").await.purge().await }).expect("it is purged");
-    let worker = shop.worker("two", &["--snapshot-every", "20"]);
+    shop.purge("shop-0");
+    let worker = shop.worker("three", &["--snapshot-every", "20"]);
     shop.expect_a_stop(&worker, "the log has lost messages");
-    let said = shop.repair();
-    assert!(said.contains("lost orders, placed and not known any more: 31 32 33"), "{said}");
-    assert!(said.contains("partition 1: whole") && said.contains("with 30 pending orders"), "{said}");
+    shop.nats.restore(&shop.directory);
+    shop.expect_all_is_well(&worker);
     shop.order(0, [30, 31]);
     shop.answered(0, 30, "duplicate");
-    shop.expect_all_is_well(&worker);
-    assert!(!shop.repair().contains("lost"), "there is nothing left to repair");
+    shop.answered(0, 31, "placed");
 }
 
 /// The newest snapshot is damaged: the one before does, without a loss. Then both are.
@@ -179,23 +182,6 @@ fn a_lost_part_of_a_snapshot_is_replaced_by_the_snapshot_before() {
     (state.first_sequence..state.last_sequence).for_each(|number| shop.delete("books", number));
     let worker = shop.worker("three", &[]);
     shop.expect_a_stop(&worker, "no snapshot is whole");
-    let said = shop.repair();
-    assert!(said.contains("lost orders") && said.contains("no snapshot is whole"), "{said}");
-    shop.expect_all_is_well(&worker);
-}
-
-/// The log is deleted: workers stop, and a repair makes it anew.
-#[test]
-fn a_stream_that_is_missing_stops_its_partition_alone() {
-    let shop = Shop::new("repair-stream", "");
-    let worker = shop.started("one", &[]);
-    shop.order(0, 1..=5);
-    shop.answered(0, 5, "placed");
-    shop.runtime.block_on(shop.jetstream().delete_stream("shop-0")).expect("it is deleted");
-    shop.expect_a_stop(&worker, "the stream shop-0 is missing");
-    let said = shop.repair();
-    assert!(said.contains("lost orders, placed and not known any more: 1 2 3 4 5"), "{said}");
-    shop.expect_all_is_well(&worker);
 }
 
 /// A message that is deleted before it is decided costs itself; one that was decided stops its
@@ -220,25 +206,20 @@ fn a_message_that_was_deleted_is_passed_over() {
     shop.delete("shop-0", number + 1);
     let worker = shop.worker("three", &[]);
     shop.expect_a_stop(&worker, "differ from those that stand");
-    let said = shop.repair();
-    assert!(said.contains("not known any more: 3\n") && said.contains("with 1 pending orders"), "{said}");
-    shop.expect_all_is_well(&worker);
 }
 
-/// The results are deleted: what was answered is lost, and the books go on.
+/// A stream is deleted: nothing else shows it before the next result.
 #[test]
-fn results_that_are_missing_stop_their_partition() {
-    let shop = Shop::new("repair-results", "");
-    let worker = shop.started("one", &["--snapshot-every", "3"]);
-    shop.order(0, 1..=5);
-    shop.answered(0, 5, "placed");
-    until("there is a snapshot", || shop.stream("books").cached_info().state.messages > 0);
-    shop.runtime.block_on(shop.jetstream().delete_stream("results-0")).expect("it is deleted");
-    // Nothing else shows it before the next result.
-    shop.order(0, [6]);
-    shop.expect_a_stop(&worker, "the stream results-0 is missing");
-    assert!(shop.repair().contains("the results are lost"));
-    shop.order(0, [5]);
-    shop.answered(0, 5, "duplicate");
-    shop.expect_all_is_well(&worker);
+fn a_stream_that_is_missing_stops_its_partition_alone() {
+    for stream in ["shop-0", "results-0"] {
+        let shop = Shop::new(&format!("repair-{stream}"), "");
+        let worker = shop.started("one", &[]);
+        shop.order(0, 1..=5);
+        shop.answered(0, 5, "placed");
+        shop.runtime.block_on(shop.jetstream().delete_stream(stream)).expect("it is deleted");
+        if stream == "results-0" {
+            shop.order(0, [6]);
+        }
+        shop.expect_a_stop(&worker, &format!("the stream {stream} is missing"));
+    }
 }

@@ -39,7 +39,6 @@ fn a_partition_goes_on_after_its_last_results_were_deleted() {
     shop.order(0, [7]);
     shop.answered(0, 7, "placed");
     shop.expect_all_is_well(&worker);
-    assert!(shop.repair().contains("partition 0: whole"));
 }
 
 #[test]
@@ -73,12 +72,7 @@ fn a_partition_goes_on_after_a_foreign_message_was_deleted_as_the_worker_advises
         let said = get(&worker, "/healthz");
         said.status == 503 && said.text().contains(&format!("nats stream rmm results-0 {junk}"))
     });
-    let (code, said) = run(&["repair", "--nats", &shop.nats.urls()]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains(&format!("nats stream rmm results-0 {junk}")), "{said}");
-    assert!(said.contains("partition 1: whole"), "the others are looked at: {said}");
     shop.delete("results-0", junk);
-    assert!(shop.repair().contains("partition 0: whole"));
     shop.answered(0, 6, "placed");
     shop.expect_all_is_well(&worker);
 }
@@ -108,46 +102,25 @@ fn results_that_a_snapshot_includes_are_decided_again_from_the_one_before() {
     shop.expect_all_is_well(&worker);
 }
 
-/// No snapshot is as old as the last result: the partition stops, and a repair goes on. The first snapshot
-/// includes three orders or more.
+/// No snapshot is as old as the last result: the partition stops. The first snapshot includes three orders
+/// or more.
 #[test]
-fn results_that_every_snapshot_includes_are_named_by_a_repair() {
-    let shop = Shop::new("results-beyond", "");
-    let worker = shop.started("one", &["--snapshot-every", "8"]);
-    let mut id = 0;
-    until("there is a snapshot", || {
-        id += 1;
-        shop.order(0, [id]);
-        shop.answered(0, id, "placed");
-        shop.last("books") >= 1
-    });
-    (2..=shop.last("results-0")).for_each(|number| shop.delete("results-0", number));
-    shop.order(0, [id + 1]);
-    shop.expect_a_stop(&worker, "the results");
-    let said = shop.repair();
-    assert!(said.contains("the results of messages") && said.contains("are lost"), "{said}");
-    shop.answered(0, id + 1, "placed");
-    shop.order(0, [1]);
-    shop.answered(0, 1, "duplicate");
-    shop.expect_all_is_well(&worker);
-    assert!(!shop.repair().contains("lost"), "there is nothing left to repair");
-}
-
-/// A purge after a snapshot loses answers, which a repair says; the books go on.
-#[test]
-fn results_that_were_purged_after_a_snapshot_can_be_repaired() {
-    let shop = Shop::new("results-purge-snapshot", "");
-    let worker = shop.started("one", &["--snapshot-every", "3"]);
-    five_results(&shop);
-    until("there is a snapshot", || shop.last("books") > 0);
-    shop.purge("results-0");
-    shop.order(0, [6]);
-    shop.expect_a_stop(&worker, "the results are lost");
-    assert!(shop.repair().contains("the results are lost"));
-    shop.answered(0, 6, "placed");
-    shop.order(0, [5]);
-    shop.answered(0, 5, "duplicate");
-    shop.expect_all_is_well(&worker);
+fn results_that_every_snapshot_includes_stop_their_partition() {
+    for (name, first, said) in [("beyond", 2, "the results of messages"), ("all", 1, "the results are lost")]
+    {
+        let shop = Shop::new(&format!("results-{name}"), "");
+        let worker = shop.started("one", &["--snapshot-every", "8"]);
+        let mut id = 0;
+        until("there is a snapshot", || {
+            id += 1;
+            shop.order(0, [id]);
+            shop.answered(0, id, "placed");
+            shop.last("books") >= 1
+        });
+        (first..=shop.last("results-0")).for_each(|number| shop.delete("results-0", number));
+        shop.order(0, [id + 1]);
+        shop.expect_a_stop(&worker, said);
+    }
 }
 
 /// With the users of the README, front ends can do what they have to, and nothing else.
@@ -183,7 +156,7 @@ fn front_ends_cannot_write_what_workers_write() {
         let last = async || mine.get_stream(name).await.expect("a stream").cached_info().state.last_sequence;
         let before = last().await;
         let client = connect("front", "change-me-too").await;
-        for subject in ["results.0", "books.0", "$KV.shop.lease.0", "$KV.shop.head.0", "shop.0.ticks"] {
+        for subject in ["results.0", "books.0", "$KV.shop.worker.one", "$KV.shop.head.0", "shop.0.ticks"] {
             let front = jetstream::context::ContextBuilder::new().timeout(Duration::from_millis(500));
             let sent = front.build(client.clone()).publish(subject, "junk".into()).await;
             assert!(sent.expect("it is sent").await.is_err(), "{subject}");

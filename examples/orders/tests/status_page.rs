@@ -22,7 +22,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 }
 
 #[test]
-fn the_page_draws_the_figures_of_the_server() {
+fn the_page_shows_the_figures_of_the_server() {
     let directory = Directory::new("page");
     let data = directory.path().join("data");
     let server = Server::start(&data, &["--check-after", "1h"]);
@@ -35,8 +35,6 @@ fn the_page_draws_the_figures_of_the_server() {
     assert_eq!(between(pending, "<output>", "</output>"), "1,000");
     let decided = between(&page, "id=\"total\"", "</section>");
     assert_eq!(between(decided, "<output>", "</output>"), "234");
-    let points = between(pending, "<polyline points=\"", "\"");
-    assert!(points.split(' ').count() >= 2, "a line of some scrapes: {points:?}");
     let rate = between(&page, "id=\"placed\"", "</section>");
     assert_eq!(between(rate, "<output>", "</output>"), "0/s", "nothing is placed while the page looks");
     let state = between(&page, "id=\"state\">", "</p>");

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use shardwheel::{DelayQueue, Placement};
+use shardwheel::{DelayQueue, ManualClock, Placement};
 use shardwheel_shuttle_tests::{VirtualClock, explore, explore_both, millis, timer};
 use shuttle::sync::Mutex;
 use shuttle::{future, thread};
@@ -124,5 +124,74 @@ fn a_drain_against_a_consumer() {
         assert_eq!(all, [0, 1, 2]);
         assert!(queue.is_empty());
         drained < 3
+    });
+}
+
+/// A close against an insert and a consumer, who ends without a shutdown. The insert is refused, or
+/// its value comes out.
+#[test]
+fn a_close_against_an_insert_and_a_consumer() {
+    explore_both("a close against an insert and a consumer", || {
+        let timer = timer().shards(1).build().expect("it starts");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        queue.insert(0, millis(1)).expect("it is open");
+        let own = Arc::clone(&queue);
+        let consumer = thread::spawn(move || {
+            std::iter::from_fn(|| own.blocking_recv()).map(|expired| expired.value).collect::<Vec<u64>>()
+        });
+        let own = Arc::clone(&queue);
+        let producer = thread::spawn(move || own.insert(1, millis(1)).is_ok());
+        queue.close();
+        let is_accepted = producer.join().expect("it does not panic");
+        let mut all = consumer.join().expect("it does not panic");
+        all.sort_unstable();
+        assert_eq!(all, if is_accepted { vec![0, 1] } else { vec![0] });
+        assert_eq!(queue.insert(2, millis(1)).map_err(|refused| refused.into_payload()), Err(2));
+        is_accepted
+    });
+}
+
+/// A queue is dropped while a value of it expires, one has been moved, and the timer is shut down.
+/// Each value is dropped.
+#[test]
+fn the_drop_of_a_queue_against_an_expiry_and_a_shutdown() {
+    explore("the drop of a queue against an expiry and a shutdown", || {
+        let timer = timer().shards(1).build().expect("it starts");
+        let (queue, value) = (DelayQueue::new(&timer), Arc::new(()));
+        let insert = |delay| queue.insert(Arc::clone(&value), millis(delay)).expect("it is open");
+        let (moved, _) = (insert(1_000), [1, 2, 1_000].map(insert));
+        assert!(queue.reset(&moved, millis(2)));
+        VirtualClock::sleep(millis(1));
+        let shuts = thread::spawn(move || drop(timer.shutdown()));
+        drop(queue);
+        shuts.join().expect("it does not panic");
+        assert_eq!(Arc::strong_count(&value), 1, "each value is dropped");
+    });
+}
+
+/// A thread asks for the next deadline while another one moves values to earlier times and takes
+/// one out. When both have ended, the answer is right. The time stands still: a value that expires
+/// during the call may be missed.
+#[test]
+fn the_next_deadline_against_moves() {
+    explore("the next deadline against moves", || {
+        let timer = timer().shards(1).clock(ManualClock::new()).build().expect("it starts");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let keys = [500, 600, 700].map(|delay| queue.insert((), millis(delay)).expect("it is open"));
+        let (own, start) = (Arc::clone(&queue), timer.now());
+        let mover = thread::spawn(move || {
+            assert!(own.reset_at(&keys[2], start + millis(300)));
+            assert!(own.reset_at(&keys[1], start + millis(400)));
+            assert!(own.reset_at(&keys[2], start + millis(200)));
+            assert!(own.remove(&keys[0]).is_some());
+        });
+        for _ in 0..2 {
+            let next = queue.peek_deadline().expect("they wait");
+            assert!([500, 400, 300, 200].iter().any(|&delay| next == start + millis(delay)));
+        }
+        mover.join().expect("it does not panic");
+        assert_eq!(queue.peek_deadline(), Some(start + millis(200)));
+        assert!(queue.reset_at(&keys[2], start + millis(800)));
+        assert_eq!(queue.peek_deadline(), Some(start + millis(400)));
     });
 }

@@ -83,7 +83,8 @@ impl<T> Advancer<T> {
             }
             is_done &= share > 0;
         }
-        // A bucket that is filled during a rest is then placed for all ticks since its lead began.
+        // If a bucket fills during a rest, the next step catches up: its share covers every tick
+        // since the lead began.
         let rest = if is_done { (geometry.span(1) / EARLY_RESTS).max(1) } else { 1 };
         // A lead begins where an overflow bucket starts.
         let next_lead = (self.now | (geometry.span(1) - 1)).saturating_add(1);

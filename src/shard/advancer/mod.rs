@@ -247,8 +247,8 @@ impl<T> Advancer<T> {
         // no further cancel may come to ask for the next step of a pass that is under way.
         let owes_sweep =
             self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due();
-        // Not `earliest` alone: if the timer of `first` was cancelled in between, producers still
-        // wake the advancer only for deadlines earlier than `first`.
+        // The earlier of the two: the timer of `first` may have been cancelled in between, and
+        // producers wake the advancer only for deadlines earlier than `first`.
         (earlier(first, earliest), owes_sweep)
     }
 

@@ -30,8 +30,10 @@ impl Epochs {
     /// The epochs of a new shard, and the one right to take memory away from it.
     pub(crate) fn with_reclaimer() -> (Self, Reclaimer) {
         let epochs = Self::new();
-        let reclaimer = Reclaimer(epochs.join());
-        (epochs, reclaimer)
+        let (mut spare, participant) = (Vec::new(), epochs.join());
+        // Without it, the process ends if memory is refused at the shard's end.
+        let _ = spare.try_reserve_exact(SPARE_BYTES);
+        (epochs, Reclaimer { _spare: spare, participant })
     }
 
     /// Adds a participant, which may read memory that the advancer takes away.
@@ -105,15 +107,24 @@ pub(crate) struct Guard<'p> {
     participant: PhantomData<&'p Participant>,
 }
 
+/// The bytes that crossbeam-epoch takes when a participant is dropped, and hardly more: an allocator
+/// that has classes of sizes takes both from one.
+const SPARE_BYTES: usize = 2080;
+
 /// The right to take memory away from producers. A shard has one: its advancer's.
 #[derive(Debug)]
-pub(crate) struct Reclaimer(Participant);
+pub(crate) struct Reclaimer {
+    /// Dropped first, so that the drop of the participant finds memory, also if the system has none:
+    /// where one shard of many is refused, those before it are dropped.
+    _spare: Vec<u8>,
+    participant: Participant,
+}
 
 impl Reclaimer {
     /// The advancer as a participant of the epochs.
     #[inline]
     pub(crate) fn participant(&self) -> &Participant {
-        &self.0
+        &self.participant
     }
 }
 

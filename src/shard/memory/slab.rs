@@ -53,8 +53,8 @@ pub(crate) const KEEPS_FIRST_SEGMENT: bool = size(false, false, true);
 
 pub(crate) struct Slab<T> {
     segments: Slots<Segment<T>, { SEGMENTS }>,
-    /// The address of each segment's nodes, now or formerly. For prefetching, which needs an
-    /// address and no guarantee.
+    /// The address of each segment's nodes. It stays when the segment has gone back: a prefetch
+    /// needs an address and no guarantee.
     addresses: Box<[AtomicPtr<Node<T>>; SEGMENTS]>,
     /// The era of the next segment. No two segments have the same era. So a segment that replaces
     /// one given back hands out generations that were never used there, whichever thread added it.

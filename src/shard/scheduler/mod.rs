@@ -359,7 +359,7 @@ impl<T> Scheduler<T> {
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
         let payload = node.cancel(era, key.generation)?;
-        // One less.
+        // Adds -1: the counter wraps.
         lane.tally.scheduled.add(u64::MAX);
         self.shared.bound.release();
         Some(payload)

@@ -19,11 +19,12 @@ pub(crate) const DEAD_PER_LOOK: u64 = size(64, 1, 1);
 /// not about a count that is too high.
 pub(crate) const COUNTS: usize = size(8, 8, 1);
 
-/// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
-/// reported.
+/// Below this count no sweep can be due, even if every lane has its maximum of unreported dead
+/// nodes.
 const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
 
-/// While a sweep is due, a producer looks once for so many of its nodes whether cancels outrun it.
+/// While a sweep is due, a producer checks once per 64 of its dead nodes whether cancels are faster
+/// than the sweep.
 const LEFT_PER_LOOK: u64 = 1 << 6;
 
 /// The dead nodes of a shard, as far as producers have reported them.
@@ -212,8 +213,8 @@ impl<T> Shared<T> {
     /// The number of reported nodes at which a sweep is due: `reported`, or more.
     #[cold]
     fn next_sweep(&self, reported: u64) -> u64 {
-        // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
-        // quarters.
+        // A sweep is due when 4 x dead reaches 3 x tolerated. A cancel raises the first by 4, and
+        // lowers the second by 3 at most. So that takes at least `left` / 7 cancels.
         let left = (3 * self.tolerated_dead()).checked_sub(4 * self.dead());
         reported.wrapping_add(left.map_or(0, |left| (left / 7).max(DEAD_PER_LOOK)))
     }

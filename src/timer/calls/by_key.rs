@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crate::shard::Ahead;
 use crate::shard::Stopped;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::ShardHandle;
@@ -23,14 +23,14 @@ impl Timer {
     ///
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the timer's thread. A callback that waits at an
+    /// after it, where it ran or on the `Timer`'s thread. A callback that waits at an
     /// [`Executor`](crate::Executor) then does not run: its [`Job`](crate::Job) drops it.
     ///
     /// # Panics
     ///
-    /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](crate::TimerBuilder::on_panic) instead, and so
-    /// is always one in the drop of a schedule.
+    /// If the callback panics when it is dropped; the timer is cancelled. While another panic
+    /// unwinds the thread, this one is counted and [reported](crate::TimerBuilder::on_panic)
+    /// instead. A panic in the drop of a schedule is always counted and reported.
     ///
     /// # Performance
     ///
@@ -60,7 +60,7 @@ impl Timer {
         reschedule_in(handle, key, handle.tick_after(delay))
     }
 
-    /// Makes a pending timer fire at `deadline`, by the timer's clock; as
+    /// Makes a pending timer fire at `deadline`, by the `Timer`'s clock; as
     /// [`reschedule_after`](Self::reschedule_after).
     #[must_use = "the timer may have another key from now on; the former one then finds nothing"]
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
@@ -115,8 +115,8 @@ impl Timer {
     /// Returns a guard that cancels the timer when it is dropped.
     ///
     /// The guard of a timer that has ended, or of another [`Timer`]'s key, does nothing. A
-    /// [reschedule](Self::reschedule_after) by the key that gives the timer another key leaves the
-    /// guard without it: reschedule by the guard ([`CancelGuard::reschedule_after`]).
+    /// [reschedule](Self::reschedule_after) by the key may give the timer another key, which the
+    /// guard does not know. So reschedule by the guard ([`CancelGuard::reschedule_after`]).
     ///
     /// # Performance
     ///
@@ -128,8 +128,8 @@ impl Timer {
     /// Returns whether a timer is pending: neither fired nor cancelled. A recurring timer is
     /// pending also while its callback runs.
     ///
-    /// While other threads use the timer, the answer is that of some moment during the call. After
-    /// `false` it is always `false`.
+    /// While other threads use the `Timer`, the answer is that of some moment during the call.
+    /// After `false` it is always `false`.
     ///
     /// # Examples
     ///

@@ -32,18 +32,18 @@ use crate::timer::task::{Members, Membership};
 /// Timers, sleeps and recurring callbacks that end together: when [`cancel_all`](Self::cancel_all)
 /// is called, or when the last handle of the group is dropped. Made by [`Timer::group`].
 ///
-/// A connection, a session or an actor owns a group. A group is used as its [`Timer`] is: it has
-/// all methods of a [`Timer`], and what they schedule is a member of the group. So are the sleeps,
+/// A connection, a session or an actor owns a group. A group has all
+/// methods of its [`Timer`], and what they schedule is a member of the group. So are the sleeps,
 /// timeouts and intervals that they make, but no [`DelayQueue`](crate::DelayQueue).
 ///
 /// A member leaves the group when its callback has run, or was cancelled; one that recurs, when it
 /// has ended; a sleep, a timeout or an interval, when it is dropped. A [cancel](Timer::cancel) by
-/// its key ends one member, through the group or the timer alike. After a
+/// its key ends one member, through the group or the `Timer` alike. After a
 /// [reschedule](Timer::reschedule_after) a member is still one.
 ///
 /// # Handles
 ///
-/// Clones of a group are handles of the same group. A handle also keeps the timer from being shut
+/// Clones of a group are handles of the same group. A handle also keeps the `Timer` from being shut
 /// down, as a [`Timer`] does. A callback that holds a handle of its own group keeps the group: a
 /// recurring one does so until the group is cancelled, so that dropping the others ends nothing. A
 /// clone of the group's [`Timer`], and a [`WeakTimer`](crate::WeakTimer) that the group was
@@ -57,13 +57,13 @@ use crate::timer::task::{Members, Membership};
 ///
 /// [`len`](Self::len), [`cancel_all`](Self::cancel_all), [`shutdown`](Timer::shutdown) and, with the
 /// feature `introspect`, `pending`. [`stats`](Timer::stats), [`report`](Timer::report),
-/// [`shards`](Timer::shards) and [`now`](Timer::now) are those of the whole timer. The methods that
-/// take a key find each of its timers, a member or not.
+/// [`shards`](Timer::shards) and [`now`](Timer::now) are those of the whole `Timer`. The methods
+/// that take a key find each of its timers, a member or not.
 ///
 /// # Examples
 ///
 /// A connection with an idle timeout and a ping. Each ping starts a member of its own, through a
-/// handle that keeps neither the group nor the timer:
+/// handle that keeps neither the group nor the `Timer`:
 ///
 /// ```
 /// use std::time::Duration;
@@ -115,7 +115,7 @@ use crate::timer::task::{Members, Membership};
 /// scheduled, one when it ends. Its callback is boxed. All this is O(1), amortised over the
 /// members: the set grows and shrinks with their number. The lock is held for a few steps, never
 /// while user code runs or a shard is used. But a thread that the system stops under the lock
-/// delays the others that use *this* group, and the timer's thread at a member of it. Timers
+/// delays the others that use *this* group, and the `Timer`'s thread at a member of it. Timers
 /// without a group take no lock.
 ///
 /// On a loaded machine with two cores, one thread, 100,000 members, the least of 45 runs: a
@@ -140,8 +140,8 @@ impl Timer {
         Group { owner: Arc::new(Owner { timer, members }) }
     }
 
-    /// Returns a handle of the timer itself: what it schedules is no member of a group. For a handle
-    /// that is that of no group, it is a clone.
+    /// Returns a handle of the `Timer` itself: what it schedules is no member of a group. For a
+    /// handle without a group, it is a clone.
     ///
     /// # Examples
     ///
@@ -171,12 +171,13 @@ impl Group {
     /// Cancels all members, and returns how many will not fire (again) because of that.
     ///
     /// Of a member, the answer is that of [`Timer::cancel`]: it is final at once, and does not
-    /// count a member that is being fired. A recurring callback that is running does not recur, but
-    /// one that runs before the call that schedules it has returned may recur until that returns.
-    /// Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled), unless
-    /// their deadline has passed when they are polled. They stay cancelled after a reset. A sleep
-    /// that has not been polled yet has no timer and is not counted. A callback that the timer has
-    /// passed to an executor is being fired, unless it recurs: then it is cancelled, and does not run.
+    /// count a member that is being fired. A recurring callback that is running does not recur.
+    /// One whose schedule call has not returned yet is an exception: it may recur until that
+    /// returns. Sleeps are woken and resolve to an [error](crate::ScheduleErrorKind::Cancelled),
+    /// unless their deadline has passed when they are polled. They stay cancelled after a reset. A
+    /// sleep that has not been polled yet has no timer and is not counted. A callback that the
+    /// `Timer` has passed to an executor is being fired, unless it recurs: then it is cancelled,
+    /// and does not run.
     ///
     /// The group can be used again: the call does not affect what is scheduled after it. A call
     /// that is scheduling a member meanwhile may return an

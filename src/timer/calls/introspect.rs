@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
-use std::time::{Duration, Instant};
 
 use crate::shard::Tag;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{NUMBERS, PLACES};
@@ -39,7 +39,7 @@ pub struct PendingPlace {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Pending {
-    /// When they were counted, by the timer's clock.
+    /// When they were counted, by the `Timer`'s clock.
     pub at: Instant,
     /// Each place that has pending timers, the one with the most timers first.
     pub places: Vec<PendingPlace>,
@@ -66,7 +66,7 @@ impl Timer {
     /// (This does not work for an `async fn`.) A sleep, a timeout or an interval is pending from
     /// its first poll on, and its place is the call that made it.
     ///
-    /// While other threads use the timer, each row is made of timers that were pending at some
+    /// While other threads use the `Timer`, each row is made of timers that were pending at some
     /// moment during the call. A timer that another thread moves to an earlier deadline meanwhile
     /// may be counted twice or not at all. A recurring timer does not count while its callback
     /// runs.

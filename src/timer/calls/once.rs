@@ -1,10 +1,10 @@
 //! Timers that fire once: after a delay, at a deadline, or at any time within a window.
 
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 use crate::error::ScheduleError;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{ShardHandle, WindowEnd};
@@ -13,15 +13,15 @@ use crate::timer::task::fits;
 impl Timer {
     /// Calls `callback` once, when `delay` has passed from now.
     ///
-    /// The callback never runs early. It runs at most one tick late, plus the timer's
-    /// [slack](crate::TimerBuilder::slack), if it has one, plus the time for which other callbacks hold up
-    /// its shard. A delay of zero is due at the next tick. A delay of more than
-    /// 584 years never ends.
+    /// The callback never runs early. It runs at most one tick late, plus the `Timer`'s
+    /// [slack](crate::TimerBuilder::slack), if it has one, plus the time for which other callbacks
+    /// hold up its shard. A delay of zero is due at the next tick. A delay of more than 584 years
+    /// never ends.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the callback, if the timer has been shut down, if as many timers are
-    /// pending as the timer may hold, or if the system gives no memory for another segment of
+    /// [`ScheduleError`], with the callback, if the `Timer` has been shut down, if as many timers
+    /// are pending as the `Timer` may hold, or if the system gives no memory for another segment of
     /// timers. The page [`promises`](crate::guide::promises) says what it does without other memory.
     ///
     /// # Performance
@@ -41,7 +41,7 @@ impl Timer {
 
     /// Calls `callback` once, at `deadline`.
     ///
-    /// As [`schedule_after`](Self::schedule_after). The deadline is by the timer's clock, as
+    /// As [`schedule_after`](Self::schedule_after). The deadline is by the `Timer`'s clock, as
     /// [`now`](Self::now) is. One that has passed is due as soon as possible, at the next tick at
     /// the latest.
     ///
@@ -58,8 +58,9 @@ impl Timer {
     }
 
     /// Calls `callback` once, at a time within `window`, both ends included: two [`Instant`]s, or two
-    /// [`Duration`]s from now. The timer chooses the time so that timers with overlapping windows fire
-    /// together, which wakes the shard's thread less often.
+    /// [`Duration`]s from now, by the `Timer`'s clock ([`now`](Self::now)). The `Timer` chooses the
+    /// time so that timers with overlapping windows fire together, which wakes the shard's thread
+    /// less often.
     ///
     /// Of the ticks within the window it is the one that is a multiple of the greatest power of
     /// two. So the choice does not depend on when the call is made, windows that contain the chosen
@@ -68,7 +69,7 @@ impl Timer {
     ///
     /// The callback never runs before the window. If no tick begins within the window, it runs at
     /// the first tick after its start. A window that has passed is due at the next tick. A window
-    /// of one moment, `at..=at`, is exact to a tick, also if the timer has a
+    /// of one moment, `at..=at`, is exact to a tick, also if the `Timer` has a
     /// [slack](crate::TimerBuilder::slack). A reschedule replaces the window by one deadline.
     ///
     /// [`sleep_within`](Self::sleep_within) and [`timeout_within`](Self::timeout_within) are the

@@ -1,9 +1,9 @@
 //! Recurring timers: the calls that schedule one, at a fixed rate or by any schedule, and its task.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::key::TimerKey;
 use crate::timer::task::{Occurrence, Recurring, RunContext};

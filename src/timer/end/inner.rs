@@ -1,11 +1,11 @@
-//! What all handles of a timer share: its shards, and how their workers are visited (by drivers
+//! What all handles of a `Timer` share: its shards, and how their workers are visited (by drivers
 //! with threads, a manual clock or an event loop) and ended by a shutdown.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
 //! two cases the shutdown does not wait:
 //!
-//! - *The caller is user code of a timer*, this one or another: a callback, or anything else on a
+//! - *The caller is user code of a `Timer`*, this one or another: a callback, or anything else on a
 //!   thread that visits shards. So no threads wait for each other in a circle.
 //! - *The worker is in `Executor::execute`*: an executor may wait for the caller, or for space that
 //!   the caller has to make.
@@ -29,8 +29,8 @@ use crate::timer::shard::{Ended, Shards};
 use crate::timer::task::{Task, TaskKind};
 use crate::timer::threads::{Pool, Worker};
 
-/// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
-/// alone.
+/// How long a shutdown waits for the drop of an executor, and on Windows for the system to end a
+/// thread, before it leaves that thread alone.
 const GRACE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Inner {
@@ -104,12 +104,30 @@ impl Inner {
         for (number, thread) in threads.into_iter().enumerate() {
             let (pool, number) = self.locate(number);
             if pool.has_ended(number, GRACE) {
-                // An error means that the thread panicked. Its advancers have been retrieved all
-                // the same.
-                let _ = thread.join();
+                join(thread);
             }
         }
     }
+}
+
+/// Waits until nothing is left of a thread that has done its work. An error means that it panicked:
+/// its advancers have been retrieved all the same.
+#[cfg(not(windows))]
+fn join(thread: JoinHandle<()>) {
+    let _ = thread.join();
+}
+
+/// As above, but for [`GRACE`] at most: a thread of Windows ends under a lock of the system's, which
+/// the caller has if it drops a thread-local at its own end. Without a limit, the two would wait for
+/// each other.
+#[cfg(windows)]
+fn join(thread: JoinHandle<()>) {
+    use std::os::windows::io::{AsRawHandle, RawHandle};
+    unsafe extern "system" {
+        fn WaitForSingleObject(handle: RawHandle, millis: u32) -> u32;
+    }
+    // SAFETY: the handle is that of a thread, and open for as long as `thread` is there.
+    unsafe { WaitForSingleObject(thread.as_raw_handle(), GRACE.as_millis() as u32) };
 }
 
 impl Drop for Inner {

@@ -1,4 +1,4 @@
-//! What all handles of a timer share, and how a shutdown ends it.
+//! What all handles of a `Timer` share, and how a shutdown ends it.
 
 mod inner;
 mod unfired;

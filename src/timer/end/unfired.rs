@@ -1,4 +1,4 @@
-//! What had not fired when a timer was shut down.
+//! What had not fired when a `Timer` was shut down.
 //!
 //! The end of each shard is one walk over its nodes. It wakes sleeps and leaves callbacks in their
 //! nodes. From there they are taken out one at a time, so neither a shutdown nor a drop copies what
@@ -11,10 +11,10 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
-use std::time::Instant;
 
 use crate::shard::Stopped;
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{Ended, ShardHandle};
 use crate::timer::task::{Task, TaskKind};
@@ -24,7 +24,7 @@ use crate::unwind::unpoisoned;
 /// particular order.
 ///
 /// Dropping it drops the callbacks that are left. A panic in such a drop is counted and reported,
-/// like a panic in a callback that fires. The callbacks stay in the timer's memory until they are
+/// like a panic in a callback that fires. The callbacks stay in the `Timer`'s memory until they are
 /// taken.
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
@@ -38,7 +38,7 @@ pub struct Unfired {
     members: Mutex<std::vec::IntoIter<UnfiredTask>>,
 }
 
-/// A callback that was not called before its timer was shut down.
+/// A callback that was not called before its `Timer` was shut down.
 ///
 /// A panic in its drop is counted and reported, like a panic in a callback that fires.
 pub struct UnfiredTask {
@@ -137,29 +137,22 @@ impl UnfiredTask {
     /// Cancels a pending timer, and returns its callback. A sleep is woken.
     fn take(handle: &Arc<ShardHandle>, key: TimerKey) -> Option<Self> {
         let deadline = handle.scheduler.deadline(key.key()).unwrap_or(Tick::MAX);
-        let mut task = match key.recurs() {
-            false => handle.scheduler.cancel(key.key())?,
-            true => match handle.scheduler.stop(key.key()) {
-                Stopped::Pending(task) => task,
-                _ => return None,
-            },
-        };
-        if let Some(waker) = task.take_waker() {
-            handle.guard.run(None, || waker.wake());
-            return None;
-        }
-        Some(Self { key, deadline, handle: Arc::clone(handle), task: Some(task) })
+        let Stopped::Pending(task) = handle.scheduler.stop(key.key()) else { return None };
+        let is_callback = task.kind().is_callback();
+        let unfired = Self { key, deadline, handle: Arc::clone(handle), task: Some(task) };
+        // The drop wakes the sleep.
+        is_callback.then_some(unfired)
     }
 
-    /// Returns the timer's key: the one that the call which scheduled the timer, or rescheduled it
-    /// last, has returned. It finds nothing any more, and names the callback to its owner.
+    /// Returns the timer's key: the one that the schedule, or the last reschedule, has returned. It
+    /// finds no timer any more. By it, a program knows which callback this is.
     #[must_use]
     pub fn key(&self) -> TimerKey {
         self.key
     }
 
     /// Returns when the callback was due, rounded up to a tick; `None` if the system cannot
-    /// represent that time, or it is more than 2^61 ticks after the timer's start.
+    /// represent that time, or it is more than 2^61 ticks after the `Timer`'s start.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.handle.time.instant(self.handle.time.start_of(self.deadline))

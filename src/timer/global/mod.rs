@@ -1,4 +1,4 @@
-//! The timer that the process shares, and the one of a manual clock's scope.
+//! The `Timer` that the process shares, and the one of a manual clock's scope.
 
 mod process;
 mod scope;

@@ -1,4 +1,4 @@
-//! The global timer: made on first use, shared by the whole process, never shut down.
+//! The global `Timer`: made on first use, shared by the whole process, never shut down.
 //!
 //! Its threads run until the process ends. Handles of it are ordinary handles; `shutdown` knows it
 //! by its address, so no timer carries a mark. The scope of a manual clock has a global timer of
@@ -18,15 +18,15 @@ static GLOBAL: OnceLock<Timer> = OnceLock::new();
 static KEPT: Mutex<Vec<&Timer>> = Mutex::new(Vec::new());
 
 impl Timer {
-    /// Returns the global timer: one for the whole process, made on first use.
+    /// Returns the global `Timer`: one for the whole process, made on first use.
     ///
     /// It has the defaults of [`builder`](Self::builder), so it has no bound on pending timers. It
     /// is never shut down: [`shutdown`](Self::shutdown) returns nothing and changes nothing, and
     /// its threads run until the process ends. [`sleep`](crate::sleep()) and the other functions of
     /// the crate use it.
     ///
-    /// Within a [scope](crate::ManualClock::scope) of a manual clock it is the timer of that scope.
-    /// That one is shut down when the scope ends.
+    /// Within a [scope](crate::ManualClock::scope) of a manual clock it is the `Timer` of that
+    /// scope. That one is shut down when the scope ends.
     ///
     /// # Examples
     ///
@@ -43,9 +43,9 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// If the timer cannot be made: the system gives no memory, or starts no thread. The next call
-    /// tries again. [`try_global`](Self::try_global) returns the error instead: if a program calls
-    /// it at its start with success, this function does not panic later.
+    /// If the `Timer` cannot be made: the system gives no memory, or starts no thread. The next
+    /// call tries again. [`try_global`](Self::try_global) returns the error instead: if a program
+    /// calls it at its start with success, this function does not panic later.
     ///
     /// # Performance
     ///
@@ -56,7 +56,7 @@ impl Timer {
         Self::try_global().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
     }
 
-    /// Returns the [global](Self::global) timer, or the reason why it cannot be made. After an
+    /// Returns the [global `Timer`](Self::global), or the reason why it cannot be made. After an
     /// error, the next call tries again.
     ///
     /// # Errors
@@ -72,37 +72,37 @@ impl Timer {
         }))
     }
 
-    /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
+    /// Shuts the `Timer` down: ends its threads, and returns the callbacks that have not fired.
     ///
     /// Pending sleeps, timeouts and intervals resolve to an error. From then on scheduling is an
     /// error. A second shutdown returns nothing, at once.
     ///
-    /// The call waits for the callbacks that the timer's threads are running. When it returns, the
-    /// threads have ended, except where it does not wait:
+    /// The call waits for the callbacks that the `Timer`'s threads are running. When it returns,
+    /// the threads have ended, except where it does not wait:
     ///
     /// - It does not wait for an executor. A callback that has been passed to the executor may
     ///   still run, and a recurring one is not armed again. A thread that is inside
-    ///   [`Executor::execute`](crate::Executor::execute) ends after that call. A thread that drops the executor for longer
-    ///   than 20 ms ends after the drop.
-    /// - A call from a callback, of this timer or of another one, waits for no callback, nor does a
-    ///   call from anything else that a timer's thread runs: two callbacks may shut down each
-    ///   other's timer. A callback that is running is then the last of its shard, and the thread
+    ///   [`Executor::execute`](crate::Executor::execute) ends after that call. A thread that drops
+    ///   the executor for longer than 20 ms ends after the drop.
+    /// - A call from a callback, of this `Timer` or of another one, waits for no callback, nor does
+    ///   a call from anything else that a `Timer`'s thread runs: two callbacks may shut down each
+    ///   other's `Timer`. A callback that is running is then the last of its shard, and the thread
     ///   that runs it ends after it.
     ///
-    /// While the call waits, the timer may still take timers, for instance from such a callback. It
-    /// returns them with the others. Once it has returned, scheduling is an error.
+    /// While the call waits, the `Timer` may still take timers, for instance from such a callback.
+    /// It returns them with the others. Once it has returned, scheduling is an error.
     ///
-    /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
-    /// works on. Nor is the timer of a [`Group`](crate::Group): by a group's handle the call ends the
-    /// group alone, and returns its callbacks.
+    /// The [global `Timer`](Self::global) is not shut down: the call returns nothing, and the
+    /// `Timer` works on. Nor is the `Timer` of a [`Group`](crate::Group): by a group's handle the
+    /// call ends the group alone, and returns its callbacks.
     ///
     /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
     /// end of a thread.
     ///
     /// # Performance
     ///
-    /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory
-    /// until they are taken or dropped. Sleeps are woken before the call returns.
+    /// O(nodes in use), without a copy of what is pending: the callbacks stay in the `Timer`'s
+    /// memory until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
         match &self.members {
             Some(members) => {

@@ -4,13 +4,13 @@
 //! restores the former value, also if a panic ends it. The thread alone reads and writes it, so
 //! there are no races, and no models of them.
 //!
-//! The scope of a manual clock has a timer of its own, which is the global one for the code within.
-//! The futures of the free functions count their uses of it, so its memory goes back after the end
-//! of the scope, when the last of them is dropped. [`Timer::global`] returns a reference for ever:
-//! a scope in which it is called keeps its timer's memory.
+//! The scope of a manual clock has a `Timer` of its own, which is the global one for the code
+//! within. The futures of the free functions count their uses of it, so its memory goes back after
+//! the end of the scope, when the last of them is dropped. [`Timer::global`] returns a reference
+//! for ever: a scope in which it is called keeps its `Timer`'s memory.
 //!
-//! The end of the scope shuts the timer down. A sleep that outlives the scope goes on on the
-//! process's timer (`Sleep::poll_global`), and other calls return the error.
+//! The end of the scope shuts the `Timer` down. A sleep that outlives the scope goes on on the
+//! process's `Timer` (`Sleep::poll_global`), and other calls return the error.
 
 use std::cell::RefCell;
 use std::future::IntoFuture;
@@ -18,13 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
 use pin_project_lite::pin_project;
 
 use crate::clock::{Clock, ManualClock};
 use crate::sync::thread_local;
+use crate::time::{Duration, Instant};
 use crate::timer::handle::Timer;
 use crate::timer::shard::ShardHandle;
 use crate::timer::task::Task;
@@ -232,12 +232,12 @@ impl Drop for Scope {
 }
 
 impl ManualClock {
-    /// Calls `code` in a scope: on this thread, and in all futures that it polls, the global timer
-    /// goes by this clock. Returns the result, and what was still pending at the end.
+    /// Calls `code` in a scope: on this thread, and in all futures that it polls, the global
+    /// `Timer` goes by this clock. Returns the result, and what was still pending at the end.
     ///
     /// So code that calls [`sleep`](crate::sleep()), [`timeout`](crate::timeout()),
     /// [`interval`](crate::interval()) or [`Timer::global`] is tested as it is, without a clock or
-    /// a timer among its arguments. Within the scope,
+    /// a `Timer` among its arguments. Within the scope,
     /// [`run_until_stalled`](Self::run_until_stalled) runs a future and moves the clock whenever
     /// the future waits, and [`advance`](Self::advance) moves it by hand. Callbacks that the clock
     /// then runs are within the scope, too.
@@ -246,11 +246,11 @@ impl ManualClock {
     /// [`scope_future`](Self::scope_future). [`now`](crate::now()) is the time of the scope, and
     /// `Instant::now` the system's everywhere. A new clock begins at the system's time.
     ///
-    /// The end of the scope shuts its timer down, also if a panic ends it. Callbacks that are
+    /// The end of the scope shuts its `Timer` down, also if a panic ends it. Callbacks that are
     /// pending are dropped. A sleep, timeout or interval that outlives the scope goes on by the
     /// system's clock, to the same deadline, unless this clock has passed that. A scope in a scope
-    /// has a timer of its own. A [`Deadline`] around the scope is as far away by this clock as it is
-    /// by the one outside.
+    /// has a `Timer` of its own. A [`Deadline`](crate::Deadline) around the scope is as far away by
+    /// this clock as it is by the one outside.
     ///
     /// # Examples
     ///
@@ -273,11 +273,11 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// If the system gives no memory for the scope's timer.
+    /// If the system gives no memory for the scope's `Timer`.
     ///
     /// # Performance
     ///
-    /// Makes a timer of one shard, without threads: some 0.1 ms. Its memory goes back when the
+    /// Makes a `Timer` of one shard, without threads: some 0.1 ms. Its memory goes back when the
     /// scope and the futures that were made in it are gone. If the code calls [`Timer::global`],
     /// which returns a reference for ever, some 0.2 MB are kept for ever.
     pub fn scope<R>(&self, code: impl FnOnce() -> R) -> (R, Waiting) {
@@ -293,7 +293,7 @@ impl ManualClock {
     ///
     /// Within a [`scope`](Self::scope) of this clock, the future joins that scope, and what is left
     /// of it counts there. Elsewhere the scope is the future's own, and ends when the future is
-    /// dropped. Once its scope has ended, the future goes by the timer that is global where it is
+    /// dropped. Once its scope has ended, the future goes by the `Timer` that is global where it is
     /// polled.
     ///
     /// The future must make its sleeps itself. In `scope_future(sleep(limit))` the sleep is made
@@ -320,7 +320,7 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// If the system gives no memory for the scope's timer.
+    /// If the system gives no memory for the scope's `Timer`.
     pub fn scope_future<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
         let current = Inherited::current().scope.filter(|scope| scope.clock.is(self));
         let scope = current.unwrap_or_else(|| Scope::new(self));

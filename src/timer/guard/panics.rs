@@ -26,9 +26,10 @@ impl CallbackPanic<'_> {
     /// Returns the timer whose callback, schedule or call of
     /// [`Executor::execute`](crate::Executor::execute) panicked.
     ///
-    /// `None` for a panic in a waker or its drop, in the timer's clock, in the drop of an executor,
-    /// or in the drop of a callback, schedule or value. One drop has the key all the same: the drop
-    /// of a recurring timer's callback and schedule after the schedule has ended the timer.
+    /// `None` for a panic in a waker or its drop, in the `Timer`'s clock, in the drop of an
+    /// executor, or in the drop of a callback, schedule or value. One drop has the key all the
+    /// same: the drop of a recurring timer's callback and schedule after the schedule has ended the
+    /// timer.
     #[must_use]
     pub fn key(&self) -> Option<TimerKey> {
         self.key

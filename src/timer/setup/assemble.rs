@@ -1,10 +1,9 @@
-//! Makes a timer: checks the settings once, makes the shards and the pools of their workers, and
+//! Makes a `Timer`: checks the settings once, makes the shards and the pools of their workers, and
 //! starts the threads.
 //!
 //! Each thread is set up, and its shard's core, before `build` returns. With a manual clock there
 //! are no threads: the clock runs the workers. `build_driven` starts none either.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,15 +26,15 @@ use crate::timer::time::{Time, nanos};
 const MAX_SHARDS: usize = 1024;
 
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
-/// in a browser. (It has no clock there either, so `Instant::now` would panic.)
+/// in a browser. There, timeouts turn the timer, with the feature `web`.
 const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
 impl Timer {
-    /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
+    /// Makes a `Timer` with the defaults of [`builder`](Self::builder), and starts its threads.
     ///
-    /// The timer ends when its last handle is dropped, and what is pending is dropped with it: keep
-    /// a handle, or use the [`global`](Self::global) timer.
+    /// The `Timer` ends when its last handle is dropped, and what is pending is dropped with it:
+    /// keep a handle, or use the [global `Timer`](Self::global).
     ///
     /// # Examples
     ///
@@ -63,7 +62,7 @@ impl Timer {
 }
 
 impl TimerBuilder {
-    /// Builds the timer and starts its threads.
+    /// Builds the `Timer` and starts its threads.
     ///
     /// # Errors
     ///
@@ -72,16 +71,13 @@ impl TimerBuilder {
     ///
     /// # Performance
     ///
-    /// Starts threads. The first timer of a process starts one more, which ends within some 10 ms:
-    /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
+    /// Starts threads. The first `Timer` of a process starts one more, which ends within some
+    /// 10 ms: it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
         let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
         let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
         if !HAS_THREADS && manual.is_none() {
-            let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or \
-                           a shard, needs none";
-            let error = io::Error::new(io::ErrorKind::Unsupported, message);
-            return Err(BuildError::Spawn { shard: 0, error });
+            return super::browser::build(self);
         }
         let cores = if self.pin_to_cores { cores() } else { Vec::new() };
         // A system that does not list its cores cannot pin a thread either.
@@ -105,7 +101,7 @@ impl TimerBuilder {
         Ok(timer)
     }
 
-    /// Builds a timer without threads, and the driver that runs it in an event loop of the
+    /// Builds a `Timer` without threads, and the driver that runs it in an event loop of the
     /// caller's.
     ///
     /// Callbacks are `Send + 'static` here as well: any thread may schedule and cancel. What is
@@ -138,12 +134,12 @@ impl TimerBuilder {
     ///
     /// # Panics
     ///
-    /// If the standard library has no clock: in a browser (`wasm32-unknown-unknown`).
+    /// If the standard library has no clock: on `wasm32-unknown-unknown` without the feature `web`.
     ///
     /// # Performance
     ///
-    /// Starts no thread, so the first timer of a process takes some milliseconds; on Linux some 10
-    /// if the process has several threads: see [`shard()`](crate::shard()).
+    /// Starts no thread, so the first `Timer` of a process takes some milliseconds; on Linux some
+    /// 10 if the process has several threads: see [`shard()`](crate::shard()).
     pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
@@ -165,8 +161,7 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards and drivers each.
+    /// Makes `pools` pools, each with the workers of `each` shards and with `drivers` threads.
     pub(in crate::timer) fn assemble(
         &self,
         config: &Config,

@@ -1,4 +1,4 @@
-//! The settings of a timer.
+//! The settings of a `Timer`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +32,10 @@ pub struct TimerBuilder {
 impl TimerBuilder {
     /// Sets the length of one tick, to which deadlines are rounded up. Default: 1 ms.
     ///
-    /// The timer's thread sleeps until the next tick at which a timer is due or has to be moved to
-    /// a finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels have
-    /// left many nodes to free, and, while a shard is idle, to give memory back. With a clock of
-    /// the user's it also wakes on the way to a deadline, see [`Clock`].
+    /// The `Timer`'s thread sleeps until the next tick at which a timer is due or has to be moved
+    /// to a finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels
+    /// have left many nodes to free, and, while a shard is idle, to give memory back. With a clock
+    /// of the user's it also wakes on the way to a deadline, see [`Clock`].
     ///
     /// On Windows a thread wakes at the system's own period, 15.6 ms by default, whatever the tick:
     /// see [`platforms`](crate::platforms#windows).
@@ -47,16 +47,16 @@ impl TimerBuilder {
     /// Sets how long after its deadline a timer may be due, so that timers fire together. Default:
     /// zero.
     ///
-    /// A server whose timeouts may all come 10 ms late says so here, once. The timer then chooses
-    /// ticks as [`schedule_within`](crate::Timer::schedule_within) does: of those from the deadline to the
-    /// end of the slack, the one that is a multiple of the greatest power of two. Nothing fires
-    /// early, and a slack that is shorter than a tick changes nothing. There is no limit: with a
-    /// slack of a year, a timer may be a year late.
+    /// A server whose timeouts may all come 10 ms late says so here, once. The `Timer` then chooses
+    /// ticks as [`schedule_within`](crate::Timer::schedule_within) does: of those from the deadline
+    /// to the end of the slack, the one that is a multiple of the greatest power of two. Nothing
+    /// fires early, and a slack that is shorter than a tick changes nothing. There is no limit:
+    /// with a slack of a year, a timer may be a year late.
     ///
     /// It holds for callbacks, sleeps, timeouts, intervals and values of delay queues, also when
-    /// they are rescheduled or reset. What names a window has that window instead:
+    /// they are rescheduled or reset. A call that names a window has that window instead:
     /// `schedule_within`, [`sleep_within`](crate::Timer::sleep_within),
-    /// [`timeout_within`](crate::Timer::timeout_within); `at..=at` is exact. So has an
+    /// [`timeout_within`](crate::Timer::timeout_within); `at..=at` is exact. So does
     /// [`Interval::slack`](crate::Interval::slack). A recurring timer does not drift, but one whose
     /// period is shorter than the slack has several occurrences at a time.
     ///
@@ -158,16 +158,16 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets a function that each of the timer's threads calls first, before `build` returns.
+    /// Sets a function that each of the `Timer`'s threads calls first, before `build` returns.
     ///
     /// A panic in it is caught, counted and [reported](Self::on_panic), and the thread works on. A
-    /// manual clock and a driven timer have no threads.
+    /// manual clock and a driven `Timer` have no threads.
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_thread_start = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
-    /// Sets a function that each of the timer's threads calls last.
+    /// Sets a function that each of the `Timer`'s threads calls last.
     ///
     /// A panic in it is handled as one in [`on_thread_start`](Self::on_thread_start). A shutdown
     /// waits for it for 20 ms.
@@ -176,7 +176,7 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets where callbacks run. Default: on the timer's threads.
+    /// Sets where callbacks run. Default: on the `Timer`'s threads.
     ///
     /// A closure needs the type of its parameter, `|job: Job|`, unless it is given to
     /// [`executor_fn`](Self::executor_fn).
@@ -207,7 +207,7 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets a hook that is called for each panic that the timer catches in user code: as often as
+    /// Sets a hook that is called for each panic that the `Timer` catches in user code: as often as
     /// [`panics`](crate::Figures::panics) counts.
     ///
     /// It is called on the thread that panicked, for a callback, a schedule, a waker, a clock, an
@@ -216,10 +216,10 @@ impl TimerBuilder {
     /// hook, which prints the message, has been called by then.) A recurring timer continues after
     /// a panic in its callback, unless it is cancelled. A panic in its schedule ends it.
     ///
-    /// A panic that reaches the caller, as that of a callback that [`cancel`](crate::Timer::cancel) drops,
-    /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
-    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)(crate::Driver)'s waker that was registered
-    /// while the system had no memory, end without effect.
+    /// A panic that reaches the caller, as that of a callback that [`cancel`](crate::Timer::cancel)
+    /// drops, is not caught, so it does not count. Panics of the hook itself, in the drops of a
+    /// clock, a hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was
+    /// registered while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.on_panic = Some(DropQuietly::new(Arc::new(hook)));
         self

@@ -1,8 +1,8 @@
-//! A driver without a thread: the user's event loop turns the timer's shards.
+//! A driver without a thread: the user's event loop turns the `Timer`'s shards.
 //!
 //! The workers lie in a [pool](crate::timer::threads) without threads, so a shutdown takes them as it
 //! takes those of threads. A turn takes each worker out, lets it run what is due, and puts it back.
-//! If the timer has ended meanwhile, the turn ends the worker. All others are ended by the
+//! If the `Timer` has ended meanwhile, the turn ends the worker. All others are ended by the
 //! shutdown.
 //!
 //! # Why no wake-up is lost
@@ -15,9 +15,9 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crate::clock::UserCode;
+use crate::time::{Duration, Instant};
 use crate::timer::end::Inner;
 use crate::timer::guard::Shield;
 use crate::timer::parker::Parker;
@@ -36,10 +36,10 @@ const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 /// [waker](Self::register_waker) ends that wait if another thread schedules an earlier timer.
 ///
 /// Callbacks run, and futures are woken, within `turn`, on the thread that calls it. Everything
-/// else that a timer does (sleeps, intervals, delay queues, cancels, statistics) works from any
+/// else that a `Timer` does (sleeps, intervals, delay queues, cancels, statistics) works from any
 /// thread.
 ///
-/// The drop of the driver shuts the timer down: see [`Timer::shutdown`](crate::Timer::shutdown).
+/// The drop of the driver shuts the `Timer` down: see [`Timer::shutdown`](crate::Timer::shutdown).
 ///
 /// # Examples
 ///
@@ -72,7 +72,7 @@ pub struct Driver {
     /// What is around that waker.
     shield: Weak<Shield>,
     /// The first shard, where that waker's panics count.
-    handle: Arc<ShardHandle>,
+    pub(super) handle: Arc<ShardHandle>,
 }
 
 impl Driver {
@@ -83,12 +83,12 @@ impl Driver {
         Self { pool, timer, waker: None, shield: Weak::new(), handle }
     }
 
-    /// Runs what is due by the timer's clock, and returns how many timers have fired.
+    /// Runs what is due by the `Timer`'s clock, and returns how many timers have fired.
     ///
     /// It fires at most 1,024 timers of each shard, so that the loop comes back to its other work.
     /// If more are due, [`next_deadline`](Self::next_deadline) is not later than now. Panics in
     /// callbacks are caught: see [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). Once
-    /// the timer has been shut down, the result is 0.
+    /// the `Timer` has been shut down, the result is 0.
     ///
     /// # Performance
     ///
@@ -103,16 +103,16 @@ impl Driver {
         (0..self.pool.shards()).filter_map(|shard| self.visit_shard(shard, turn)).sum()
     }
 
-    /// Returns whether the timer has been shut down, or is being shut down: no further
+    /// Returns whether the `Timer` has been shut down, or is being shut down: no further
     /// [`turn`](Self::turn) has anything to do, and the loop may end. It stays so.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.handle.is_stopping()
     }
 
-    /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
-    /// if nothing is pending, or if the timer has been shut down: [`has_ended`](Self::has_ended)
-    /// tells which.
+    /// Returns when the next [`turn`](Self::turn) has something to do, by the `Timer`'s clock.
+    /// `None` if nothing is pending, or if the `Timer` has been shut down:
+    /// [`has_ended`](Self::has_ended) tells which.
     ///
     /// That is the deadline of the next timer, or an earlier time at which timers move to a finer
     /// wheel or memory is given back. A time that has passed means: at once. While an
@@ -120,7 +120,7 @@ impl Driver {
     /// last turn.
     ///
     /// From this call on, the [waker](Self::register_waker) is woken when a timer comes that is due
-    /// earlier, when an executor has run a recurring timer, and when the timer is shut down.
+    /// earlier, when an executor has run a recurring timer, and when the `Timer` is shut down.
     ///
     /// # Performance
     ///
@@ -140,7 +140,7 @@ impl Driver {
         (0..self.pool.shards()).filter_map(|shard| self.visit_shard(shard, next).flatten()).min()
     }
 
-    /// Makes the timer wake `waker`, instead of an earlier one, when
+    /// Makes the `Timer` wake `waker`, instead of an earlier one, when
     /// [`next_deadline`](Self::next_deadline) has to be asked again.
     ///
     /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at

@@ -1,4 +1,4 @@
-//! Where callbacks run if not on the timer's threads.
+//! Where callbacks run if not on the `Timer`'s threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use super::handle::ShardHandle;
 use crate::clock::UserCode;
 use crate::timer::task::{DueTask, RanTask};
 
-/// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
+/// Runs callbacks outside of the `Timer`'s threads: on a thread pool or an async runtime.
 ///
 /// A closure that takes a [`Job`] is an executor. Dropping a job discards its callback; the timer
 /// still counts as fired, and a recurring timer ends.
 ///
-/// `execute` is called on the timer's thread and should return soon: until it returns, the shard's
-/// other timers wait. A [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job,
-/// so a job may shut its timer down even while `execute` waits for space. The last shard to end
-/// drops the executor. A panic in that drop is counted and reported.
+/// `execute` is called on the `Timer`'s thread and should return soon: until it returns, the
+/// shard's other timers wait. A [`shutdown`](crate::Timer::shutdown) waits for neither `execute`
+/// nor a job, so a job may shut its `Timer` down even while `execute` waits for space. The last
+/// shard to end drops the executor. A panic in that drop is counted and reported.
 ///
 /// # Examples
 ///
@@ -62,10 +62,10 @@ pub struct Job {
 }
 
 impl Job {
-    /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
-    /// A panic in it is caught, counted, and reported to the timer's hook.
+    /// Runs the callback. If its recurring timer was cancelled meanwhile, drops the callback
+    /// instead. A panic in it is caught, counted, and reported to the `Timer`'s hook.
     ///
-    /// Like every callback, a job waits for no other: where it shuts a timer down or moves a
+    /// Like every callback, a job waits for no other: where it shuts a `Timer` down or moves a
     /// [`ManualClock`](crate::ManualClock), that does not wait for what another thread runs.
     pub fn run(mut self) {
         self.end(ShardHandle::run_job);

@@ -5,7 +5,6 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
@@ -18,6 +17,7 @@ use crate::shard::{Advancer, Key, Scheduler};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::guard::{PanicGuard, PanicHook};
 use crate::timer::task::{Inline, Members, RanTask, Task, TaskBody};
 use crate::timer::time::{Nanos, Time, nanos};
@@ -44,9 +44,8 @@ pub struct ShardHandle {
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](crate::Unfired).
     pub(in crate::timer) ended: Mutex<Ended>,
-    /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
-    /// By the watchers' numbers. `None` once the shutdown has done so. Written under its lock, by
-    /// any thread.
+    /// What a shutdown calls after all timers of the shard have ended, by a watcher's number.
+    /// `None` after the shutdown has called them. Written under its lock, by any thread.
     watchers: Mutex<Option<BTreeMap<u64, Weak<dyn WatchesEnd>>>>,
 }
 
@@ -96,8 +95,8 @@ impl ShardHandle {
         }
     }
 
-    /// Schedules a content that [fits](crate::timer::task::fits) into a task, as a box does; as a member
-    /// if there is a group. If it is refused, the error returns it.
+    /// Schedules a content that [fits](crate::timer::task::fits) into a task, as a box does; as a
+    /// member if there is a group. If it is refused, the error returns it.
     #[inline]
     #[cfg_attr(feature = "introspect", track_caller)]
     pub(crate) fn schedule<R: TaskBody>(
@@ -114,7 +113,8 @@ impl ShardHandle {
         scheduled.map_err(|refused| refused.map(Task::into_content))
     }
 
-    /// Reads the user's clock by `code`, beside a value of the user's: see [`run_beside`](PanicGuard::run_beside).
+    /// Reads the user's clock by `code`, beside a value of the user's: see
+    /// [`run_beside`](PanicGuard::run_beside).
     #[inline]
     pub(crate) fn read_clock_beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
         if self.time.is_users() { self.guard.run_beside(kept, |_| code()) } else { (kept, code()) }

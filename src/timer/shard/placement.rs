@@ -1,12 +1,12 @@
 //! Which shard a thread schedules on.
 //!
-//! A thread gets a shard of a timer at its first use of the timer: of the shards that the fewest
-//! living threads have got, the one that its turn points to. It keeps that shard until it ends. So
-//! threads are spread evenly whatever their cores and their numbers are. Only a thread that is
-//! pinned to the core of a shard's thread has that shard, and is not counted. Neither is one for
-//! whose entry in the list the system has no memory.
+//! A thread gets a shard of a `Timer` at its first use of the `Timer`: of the shards that the
+//! fewest living threads have got, the one that its turn points to. It keeps that shard until it
+//! ends. So threads are spread evenly whatever their cores and their numbers are. Only a thread
+//! that is pinned to the core of a shard's thread has that shard, and is not counted. Neither is
+//! one for whose entry in the list the system has no memory.
 //!
-//! The thread finds its shard in a thread local (`CACHED`), which caches the shard of the timer
+//! The thread finds its shard in a thread local (`CACHED`), which caches the shard of the `Timer`
 //! that it used last, and the shard that it visits: a callback schedules there. Behind that lies
 //! the list of all places that the thread has taken (`TAKEN`), which also counts it as a user of
 //! its shards. Timers with another [`Placement`] choose a shard for each timer that is scheduled,
@@ -31,7 +31,7 @@ use crate::sync::{Ordering, thread_local};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Each thread schedules on one shard, which it gets at its first use of the timer. If a
+    /// Each thread schedules on one shard, which it gets at its first use of the `Timer`. If a
     /// shard's thread is pinned to the core to which the calling thread is pinned, it is that
     /// shard. Otherwise it is one of the shards that the fewest threads have.
     ///

@@ -1,4 +1,4 @@
-//! What a timer has done, and how late.
+//! What a `Timer` has done, and how late.
 
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
@@ -17,8 +17,8 @@ use crate::timer::time::Nanos;
 /// Holds the figures of all shards together, and the figures of each shard. It dereferences to the
 /// former: `stats.pending` is `stats.total.pending`.
 ///
-/// While other threads use the timer, the numbers may be a few operations apart from one another.
-/// When the timer is quiet, `scheduled + recurred = fired + cancelled + handed_back + pending`.
+/// While other threads use the `Timer`, the numbers may be a few operations apart from one another.
+/// When the `Timer` is quiet, `scheduled + recurred = fired + cancelled + handed_back + pending`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -48,7 +48,7 @@ impl Deref for Stats {
     }
 }
 
-/// What one shard of a timer has done, or all shards together.
+/// What one shard of a `Timer` has done, or all shards together.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Figures {

@@ -23,12 +23,12 @@ thread_local! {
     static PLACE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// Runs `code`, and takes `place` for the call that sets each timer which it sets on this thread.
+/// Runs `code`. Each timer that it sets on this thread counts as set at `place`.
 ///
-/// For adapters: a library that sleeps through a trait calls from its own lines, so an adapter keeps
-/// the place where the program has made it, by [`Location::caller`] in a function with
-/// `#[track_caller]`. With the feature `introspect`, `Timer::pending` names that place. Without it
-/// this only calls `code`.
+/// For adapters: a library that sleeps through an adapter's trait calls from the library's own
+/// lines. So the adapter notes the place where the program has made it, by [`Location::caller`] in
+/// a function with `#[track_caller]`. With the feature `introspect`, `Timer::pending` names that
+/// place. Without the feature, this function only calls `code`.
 ///
 /// # Examples
 ///

@@ -1,10 +1,10 @@
 //! The ends of a window in which a timer may fire.
 
 use std::ops::{RangeInclusive, Sub};
-use std::time::{Duration, Instant};
 
 use super::handle::ShardHandle;
 use crate::error::ScheduleErrorKind;
+use crate::time::{Duration, Instant};
 use crate::timer::time::{Nanos, nanos};
 
 impl ShardHandle {
@@ -22,8 +22,8 @@ impl ShardHandle {
     }
 }
 
-/// An end of a window, as of [`Timer::schedule_within`](crate::Timer::schedule_within): an [`Instant`], or a [`Duration`] from the
-/// call on. No other type can be one.
+/// An end of a window, as of [`Timer::schedule_within`](crate::Timer::schedule_within): an
+/// [`Instant`], or a [`Duration`] from the call on. No other type can be one.
 pub trait WindowEnd: sealed::End {}
 
 impl WindowEnd for Instant {}

@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::guard::PanicGuard;
 use crate::timer::key::TimerKey;
 use crate::timer::time::{Nanos, Time};

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::body::{RunContext, TaskBody, TaskKind};
 use super::inline::Inline;
@@ -18,6 +17,7 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::{Key, Scheduler, Stopped, Tag};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::key::TimerKey;
 use crate::timer::time::{Nanos, Time};
 

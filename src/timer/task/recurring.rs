@@ -1,10 +1,10 @@
 //! The task of a recurring timer: a callback, and the schedule that says when it is due next.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use super::body::{RunContext, TaskBody, TaskKind};
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::key::TimerKey;
 use crate::timer::time::{Nanos, Schedule, Time};
 use crate::unwind::DropQuietly;

@@ -5,7 +5,7 @@ use crate::timer::time::Nanos;
 /// Which threads drive the shards of a [`Timer`](crate::Timer), for
 /// [`TimerBuilder::drivers`](crate::TimerBuilder::drivers).
 ///
-/// A timer has as many threads as shards, but they need not all be awake.
+/// A `Timer` has as many threads as shards, but they need not all be awake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Drivers {
@@ -24,8 +24,9 @@ pub enum Drivers {
     OnePerShard,
 }
 
-/// The patience and the slack of a [`Notifier`](crate::timer::threads::Notifier) for a tick of that length. Together they are no
-/// more than the 10 ms, or two ticks, for which a callback may hold up other shards.
+/// The patience and the slack of a [`Notifier`](crate::timer::threads::Notifier) for a tick of that
+/// length. Together they are no more than the 10 ms, or two ticks, for which a callback may hold up
+/// other shards.
 pub(crate) fn patience_and_slack(tick: Nanos) -> (Nanos, Nanos) {
     const BOUND: Nanos = 10_000_000;
     (BOUND.saturating_sub(tick).max(tick), tick.min(BOUND / 2))

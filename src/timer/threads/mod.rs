@@ -1,6 +1,6 @@
-//! The threads that visit a timer's shards.
+//! The threads that visit a `Timer`'s shards.
 //!
-//! A *pool* has shards, and as many threads, its *drivers*. By default a timer has one pool; with
+//! A *pool* has shards, and as many threads, its *drivers*. By default a `Timer` has one pool; with
 //! [`Drivers::OnePerShard`], or pinned to cores, it has a pool for each shard. Each shard has a
 //! *worker*, which lies in the pool unless a thread is at work with it. A pool that a manual clock
 //! or a [`Driver`](super::Driver) visits has no threads.

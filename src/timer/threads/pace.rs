@@ -10,8 +10,7 @@
 //!
 //! The worker alone uses this.
 
-use std::time::{Duration, Instant};
-
+use crate::time::{Duration, Instant};
 use crate::timer::time::Nanos;
 
 /// A sleep lasts at least a tick divided by this, by the user's clock.

@@ -1,12 +1,12 @@
 //! A thread that visits shards: see [`drivers`](crate::timer::threads).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::pool::{Pool, Step};
 use super::visit::visit;
 use super::worker::Worker;
 use crate::clock::UserCode;
+use crate::time::{Duration, Instant};
 use crate::timer::shard::{ShardHandle, pin};
 use crate::timer::time::{NEVER, Nanos, nanos};
 use crate::unwind::DropQuietly;

@@ -1,12 +1,12 @@
 //! A visit: takes a shard's worker out of its pool, lets it work, and puts it back.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::pool::Pool;
 use super::worker::Worker;
 use crate::clock::RunByClock;
 use crate::tick::Tick;
+use crate::time::Instant;
 use crate::timer::shard::with_own_shard;
 use crate::timer::time::{NEVER, Nanos};
 

@@ -14,12 +14,12 @@
 //! [`drivers`](crate::timer::threads)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::pace::Pace;
 use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::key::TimerKey;
 use crate::timer::shard::{Executor, Job, ShardHandle};
 use crate::timer::task::{DueTask, RanTask, Task};
@@ -274,7 +274,7 @@ impl Worker {
         };
         // The advancer announces the tick.
         advancer.register_waker(&self.handle.waker);
-        // No wake: the worker is in nobody's reach, and the waker may be a user's.
+        // Does not wake: this call has the worker, and a user's waker may run any code.
         let (next, owes_sweep) = advancer.look_ahead();
         if owes_sweep {
             return self.turned_at;

@@ -1,4 +1,4 @@
-//! A timer's time: nanoseconds and ticks, and when a recurring timer is due next.
+//! A `Timer`'s time: nanoseconds and ticks, and when a recurring timer is due next.
 
 mod roundest;
 mod schedule;

@@ -1,6 +1,6 @@
 //! When a recurring timer is due next. The thread that runs the timer's callback asks its schedule.
 
-use std::time::{Duration, Instant};
+use crate::time::{Duration, Instant};
 
 /// Decides when a recurring timer is due, one occurrence after the other; for
 /// [`Timer::schedule_with`](crate::Timer::schedule_with).
@@ -51,7 +51,7 @@ pub trait Schedule: Send + 'static {
     /// If it returns false, the callback is not called, and [`next_after`](Self::next_after)
     /// follows as if it had returned. So a schedule can look at something between two occurrences,
     /// as [`WallSchedule`](crate::WallSchedule) does. It is called on the thread that would run the
-    /// callback, just before. The timer's statistics count the occurrence all the same.
+    /// callback, just before. The `Timer`'s statistics count the occurrence all the same.
     fn is_due(&mut self) -> bool {
         true
     }

@@ -1,19 +1,19 @@
-//! A timer's time: nanoseconds since the timer's start, and ticks.
+//! A `Timer`'s time: nanoseconds since the `Timer`'s start, and ticks.
 //!
 //! A deadline is rounded up to a tick and the clock is rounded down, so nothing fires early. Both
-//! come from the same [`Clock`]. A timer with slack rounds its deadlines up further, to the
+//! come from the same [`Clock`]. A `Timer` with slack rounds its deadlines up further, to the
 //! roundest tick of a window, here and nowhere else: all that ask for a deadline's tick get the
 //! same. Nanoseconds are `u64`, which reaches 584 years. Later times saturate, and a deadline there
 //! never comes.
 //!
-//! A [`Time`] does not change after its start. Each shard of a timer has a copy.
+//! A [`Time`] does not change after its start. Each shard of a `Timer` has a copy.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::roundest::roundest;
 use crate::clock::{Clock, FastClock};
 use crate::tick::Tick;
+use crate::time::{Duration, Instant};
 use crate::timer::guard::PanicGuard;
 use crate::unwind::DropQuietly;
 

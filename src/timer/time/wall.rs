@@ -5,9 +5,8 @@
 //! the next date again. That date depends on nothing but the reading and the last date that was
 //! due, so it does not matter when and how often the clock was set before.
 
-use std::time::{Duration, Instant, SystemTime};
-
 use super::schedule::Schedule;
+use crate::time::{Duration, Instant, SystemTime};
 
 /// How often it looks, unless the user says otherwise.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -33,7 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 ///   decides about local times that do not exist, or exist twice, when a zone moves its clocks.
 ///
 /// The schedule ends when `dates` returns `None`. [`Timer::deadline`](crate::Timer::deadline) of
-/// such a timer is its next look, and each look counts as an occurrence in the timer's statistics.
+/// such a timer is its next look, and each look counts as an occurrence in the `Timer`'s
+/// statistics.
 ///
 /// # Examples
 ///
@@ -85,7 +85,7 @@ impl<D, W> WallSchedule<D, W> {
     /// Sets the longest time between two looks at the wall clock. Default: one minute.
     ///
     /// If the clock is set forward over a date, the callback is late by at most this time, as it is
-    /// after a suspend. The time is by the timer's clock. Zero means a look at every tick.
+    /// after a suspend. The time is by the `Timer`'s clock. Zero means a look at every tick.
     #[must_use]
     pub fn look_every(self, time: Duration) -> Self {
         // Not zero: a look is after the one before it.

@@ -11,6 +11,7 @@ mod walk;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,12 +20,13 @@ use order_reconciliation::outcomes::outcomes;
 use order_reconciliation::progress::Progress;
 use tokio::task::JoinSet;
 
+use crate::client::Endpoint;
 use crate::cluster::{self, Results};
 use crate::exchange::Failure;
 use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
 
 use findings::Findings;
-use source::{Order, Outcome, Reader, Source, Stock};
+use source::{Order, Outcome, Reader, Stock};
 use walk::Walk;
 
 pub(crate) use args::Args;
@@ -46,7 +48,8 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     if args.from.starts_with(cluster::SCHEME) {
         return audit_cluster(args, streams);
     }
-    let source = Source::new(&args.from, args.exchange.token()?.as_deref(), args.exchange.give_up_after)?;
+    let token = args.exchange.token()?;
+    let source = Arc::new(Endpoint::new(&args.from, token.as_deref(), args.exchange.give_up_after)?);
     let files = args.exchange.files(streams)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
     let found = runtime.block_on(read_outcomes(&source, args.wait))?;
@@ -125,8 +128,8 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
 }
 
 /// All outcomes, in the order in which the server returns them.
-async fn read_outcomes(source: &Source, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
-    let mut reader = source.reader();
+async fn read_outcomes(source: &Arc<Endpoint>, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
+    let mut reader = Reader::new(source);
     while wait && reader.pending().await? > 0 {
         shardwheel::sleep(LOOK_EVERY).await;
     }
@@ -180,12 +183,12 @@ fn shares<'a>(
 type Found = Share<Option<Order>, Stock>;
 
 async fn read(
-    source: &Source,
+    source: &Arc<Endpoint>,
     shares: Vec<Share<(), ()>>,
     orders: usize,
 ) -> Result<Vec<Found>, client::Failure> {
     let progress = Progress::bar("auditing", orders as u64);
-    let tasks = shares.into_iter().map(|share| read_share(source.reader(), share, progress.clone()));
+    let tasks = shares.into_iter().map(|share| read_share(Reader::new(source), share, progress.clone()));
     let (mut running, mut found) = (tasks.collect::<JoinSet<_>>(), Vec::new());
     while let Some(share) = running.join_next().await {
         found.push(share.expect("a reader does not panic")?);

@@ -1,7 +1,6 @@
-//! Where outcomes come from. A new kind of server is a variant of [`Source`] and one of [`Reader`].
+//! Where outcomes come from: a server over HTTP.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -12,15 +11,8 @@ use crate::client::{Client, Endpoint, Failure};
 /// Outcomes in one page.
 const PAGE: usize = 10_000;
 
-/// A server that has decided orders.
-pub(crate) enum Source {
-    Http(Arc<Endpoint>),
-}
-
-/// One connection to it.
-pub(crate) enum Reader {
-    Http(Client),
-}
+/// One connection to a server that has decided orders.
+pub(crate) struct Reader(Client);
 
 /// How an order ended, in the order of decision.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -73,71 +65,48 @@ pub(crate) struct Stock {
     pub(crate) sold: u64,
 }
 
-impl Source {
-    pub(crate) fn new(url: &str, token: Option<&str>, give_up_after: Duration) -> Result<Self, Failure> {
-        Ok(Self::Http(Arc::new(Endpoint::new(url, token, give_up_after)?)))
-    }
-
-    pub(crate) fn reader(&self) -> Reader {
-        match self {
-            Self::Http(endpoint) => Reader::Http(Client::new(Arc::clone(endpoint))),
-        }
-    }
-}
-
 impl Reader {
+    pub(crate) fn new(endpoint: &Arc<Endpoint>) -> Self {
+        Self(Client::new(Arc::clone(endpoint)))
+    }
+
     /// The number of orders that wait for their check.
     pub(crate) async fn pending(&mut self) -> Result<u64, Failure> {
-        match self {
-            Self::Http(client) => pending(client).await,
-        }
+        let path = "/metrics";
+        let reply = self.0.get(path).await?;
+        let text = String::from_utf8_lossy(&reply.body);
+        let value = text.lines().find_map(|line| line.strip_prefix("orders_pending ")?.parse().ok());
+        value.ok_or_else(|| Failure::Answer {
+            path: path.to_owned(),
+            text: "orders_pending is missing".to_owned(),
+        })
     }
 
     /// The outcomes that come after a number, some at a time. None: there are no more.
     pub(crate) async fn outcomes(&mut self, after: u64) -> Result<Vec<Outcome>, Failure> {
-        match self {
-            Self::Http(client) => {
-                let path = format!("/outcomes?after={after}&limit={PAGE}");
-                lines(client, &path).await?.into_iter().map(|line: Line| line.outcome(&path)).collect()
-            }
-        }
+        let path = format!("/outcomes?after={after}&limit={PAGE}");
+        self.lines(&path).await?.into_iter().map(|line: Line| line.outcome(&path)).collect()
     }
 
     pub(crate) async fn order(&mut self, order_id: u64) -> Result<Option<Order>, Failure> {
-        match self {
-            Self::Http(client) => Ok(lines(client, &format!("/orders/{order_id}")).await?.pop()),
-        }
+        Ok(self.lines(&format!("/orders/{order_id}")).await?.pop())
     }
 
     pub(crate) async fn stock(&mut self, item: &str) -> Result<Stock, Failure> {
-        match self {
-            Self::Http(client) => {
-                let path = format!("/stock/{}", utf8_percent_encode(item, NON_ALPHANUMERIC));
-                let missing = || Failure::Answer { path: path.clone(), text: "there is no stock".to_owned() };
-                lines(client, &path).await?.pop().ok_or_else(missing)
-            }
+        let path = format!("/stock/{}", utf8_percent_encode(item, NON_ALPHANUMERIC));
+        let missing = || Failure::Answer { path: path.clone(), text: "there is no stock".to_owned() };
+        self.lines(&path).await?.pop().ok_or_else(missing)
+    }
+
+    /// The lines of an answer; none if there is no such thing.
+    async fn lines<T: DeserializeOwned>(&mut self, path: &str) -> Result<Vec<T>, Failure> {
+        let reply = self.0.get(path).await?;
+        if !reply.found {
+            return Ok(Vec::new());
         }
+        let lines = serde_json::Deserializer::from_slice(&reply.body).into_iter();
+        let wrong =
+            |error: serde_json::Error| Failure::Answer { path: path.to_owned(), text: error.to_string() };
+        lines.collect::<Result<_, _>>().map_err(wrong)
     }
-}
-
-/// The lines of an answer; none if there is no such thing.
-async fn lines<T: DeserializeOwned>(client: &mut Client, path: &str) -> Result<Vec<T>, Failure> {
-    let reply = client.get(path).await?;
-    if !reply.found {
-        return Ok(Vec::new());
-    }
-    let lines = serde_json::Deserializer::from_slice(&reply.body).into_iter();
-    let wrong = |error: serde_json::Error| Failure::Answer { path: path.to_owned(), text: error.to_string() };
-    lines.collect::<Result<_, _>>().map_err(wrong)
-}
-
-async fn pending(client: &mut Client) -> Result<u64, Failure> {
-    let path = "/metrics";
-    let reply = client.get(path).await?;
-    let text = String::from_utf8_lossy(&reply.body);
-    let value = text.lines().find_map(|line| line.strip_prefix("orders_pending ")?.parse().ok());
-    value.ok_or_else(|| Failure::Answer {
-        path: path.to_owned(),
-        text: "orders_pending is missing".to_owned(),
-    })
 }

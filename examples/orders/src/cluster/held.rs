@@ -1,4 +1,4 @@
-//! A lease that a worker holds, and the owner that works for it.
+//! A partition that a worker has, and the owner that works for it.
 
 use std::time::{Duration, Instant};
 
@@ -18,15 +18,10 @@ const SURE: Duration = Duration::from_secs(3);
 const STOPPED: Duration = Duration::from_secs(30);
 
 pub(crate) struct Held {
-    pub(crate) revision: u64,
-    /// The revision when it was taken: it distinguishes this lease from an earlier one.
+    /// Distinguishes this time from an earlier one.
     pub(crate) since: u64,
-    /// An orphan does not count as surplus until then.
-    pub(crate) exempt_until: Instant,
-    /// The owner was asked to stop; then the lease is released.
-    pub(crate) leaving: bool,
-    /// Ends the owner when it is sent or dropped.
-    stop: watch::Sender<bool>,
+    /// Ends the owner when it is dropped.
+    stop: watch::Sender<()>,
     pub(crate) pulse: Pulse,
     /// When the present owner was started, and how many owners before it made no progress.
     begun: Instant,
@@ -40,39 +35,15 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(revision: u64, exempt_until: Instant) -> Self {
-        let ((stop, _), pulse, begun) = (watch::channel(false), Pulse::new(), Instant::now());
-        let (since, leaving, failures, permanent, said) = (revision, false, 0, None, None);
-        let stopped = false;
-        Self {
-            revision,
-            since,
-            exempt_until,
-            leaving,
-            stop,
-            pulse,
-            begun,
-            failures,
-            permanent,
-            said,
-            stopped,
-        }
+    pub(crate) fn new(since: u64) -> Self {
+        let ((stop, _), pulse, begun) = (watch::channel(()), Pulse::new(), Instant::now());
+        Self { since, stop, pulse, begun, failures: 0, permanent: None, said: None, stopped: false }
     }
 
     /// Begins an owner; returns what ends it, and the pulse by which it reports progress.
-    pub(crate) fn begin(&mut self) -> (watch::Receiver<bool>, Pulse) {
+    pub(crate) fn begin(&mut self) -> (watch::Receiver<()>, Pulse) {
         self.begun = Instant::now();
         (self.stop.subscribe(), self.pulse.clone())
-    }
-
-    pub(crate) fn leave(&mut self) {
-        self.leaving = true;
-        self.stop.send_replace(true);
-    }
-
-    /// Ends the pause before the next owner, and the owner.
-    pub(crate) fn begin_again(&mut self) {
-        self.stop.send_replace(false);
     }
 
     /// The owner has ended by an error; returns the pause before the next one.
@@ -113,7 +84,7 @@ mod tests {
 
     #[test]
     fn owners_without_progress_begin_again_after_longer_pauses() {
-        let mut held = Held::new(7, Instant::now());
+        let mut held = Held::new(7);
         let mut pauses = |reached| {
             let (_, pulse) = held.begin();
             pulse.reached(reached);
@@ -128,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_partition_stops_if_a_failure_stays_permanent() {
-        let mut held = Held::new(7, Instant::now());
+        let mut held = Held::new(7);
         let permanent = Failure::permanent("p");
         assert!(held.failed(&permanent) < STOPPED && !held.stopped, "it may pass");
         held.permanent = Instant::now().checked_sub(SURE);
@@ -141,12 +112,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_owner_is_told_to_stop() {
-        let mut held = Held::new(7, Instant::now());
-        let (mut stop, _) = held.begin();
-        held.leave();
-        assert!(stop.changed().await.is_ok() && *stop.borrow());
-        let (mut stop, _) = Held::new(8, Instant::now()).begin();
-        assert!(stop.changed().await.is_err(), "the lease is lost");
+    async fn an_owner_ends_with_what_holds_its_partition() {
+        let (mut stop, _) = Held::new(8).begin();
+        assert!(stop.changed().await.is_err());
     }
 }

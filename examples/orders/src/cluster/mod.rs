@@ -35,32 +35,20 @@
 //! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
 //! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
 //! | the end of the results is deleted or purged | it is decided again, from an older snapshot if need be |
-//! | more of the log, or of both snapshots, is lost | the partition stops until it is repaired (`recovery.rs`) |
-//! | an owner hangs, or begins again and again | its lease is released, for others to take (`pulse.rs`) |
+//! | more of the log, or of both snapshots, is lost | the partition stops until a backup is restored (`recovery.rs`) |
+//! | an owner hangs, or begins again and again | its partition is given up, for others to take (`pulse.rs`) |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
 //! has applied the log up to m are the same. Each result bears a digest of all lines before it, and a
 //! new owner compares: one that decides differently publishes nothing.
 //!
-//! # Leases
+//! # Who has which partition
 //!
-//! An entry of a KV bucket says who owns a partition. It is taken and renewed by compare-and-set on its
-//! revision, and has lapsed if its revision stays the same for the length of a lease, by the clock of
-//! the worker that watches. Leases keep two owners from doing the same work; that nothing is decided twice
-//! does not depend on them: only the broker's condition on results decides. `view.rs` has the shares: P / n
-//! partitions for each of n workers. A lease alone does not mean that the partition is served: see
-//! `pulse.rs` and `worker.rs`.
-//!
-//! What a worker reads of a lease may be old. Then two workers may act, and one of them is refused:
-//!
-//! | what is old | what follows |
-//! |---|---|
-//! | a change of the bucket, which any replica may send | a lease is taken under the revision that it shows: refused |
-//! | the word of a replica | no replica is asked: [`Broker::entry`] asks the leader |
-//! | the word of a leader that was replaced and does not know it | results and snapshots need the new leader: refused |
-//!
-//! A read of a replica that had been stopped for half a second was old in 5 of 20 attempts, a read of the
-//! leader in none (2.15.1).
+//! Each worker renews an entry of a KV bucket, and lives while others see it change within the length of a
+//! lease, by their clocks. Which partitions are whose follows from who lives (`view.rs`), without asking
+//! anybody. This keeps two owners from doing the same work, mostly; that nothing is decided twice does not
+//! depend on it: only the broker's condition on results decides. So what a worker sees may be old, as when a
+//! replica sends it: then two workers may act, and one of them is refused.
 //!
 //! # Snapshots
 //!
@@ -83,13 +71,12 @@
 //! | `names.rs` | subjects, streams, keys; the partition of an item |
 //! | `memory.rs`, `partition.rs`, `snapshot.rs` | books as a function of the log; their bytes |
 //! | `ticks.rs` | when a tick is of use. No broker |
-//! | `view.rs`, `pulse.rs` | who lives, which leases have lapsed; which owners make progress. No broker |
+//! | `view.rs`, `pulse.rs` | who lives and has which partitions; which owners make progress. No broker |
 //! | `failure.rs`, `status.rs` | two kinds of failure, what is waited for; `/healthz` and `/metrics` |
 //! | `broker.rs`, `setup.rs` | requests and results; the streams, made and checked |
 //! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | leases, and an owner for each |
-//! | `salvage.rs`, `repair.rs` | `orders repair`: goes on with what is left |
+//! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | the partitions of a worker, and an owner for each |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
 //! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
 
@@ -107,8 +94,6 @@ mod partition;
 mod pulse;
 mod reader;
 mod recovery;
-mod repair;
-mod salvage;
 pub(crate) mod sandbox;
 mod setup;
 mod snapshot;
@@ -140,7 +125,6 @@ pub(crate) use args::Args;
 pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
 pub(crate) use failure::Failure;
 pub(crate) use names::Kind;
-pub(crate) use repair::{Args as RepairArgs, run as repair};
 
 /// What the address of a broker begins with.
 pub(crate) const SCHEME: &str = "nats://";

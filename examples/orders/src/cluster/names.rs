@@ -2,7 +2,7 @@
 
 pub(crate) use crate::store::{DIGEST, digest};
 
-/// The bucket of leases, workers, settings and heads of snapshots.
+/// The bucket of workers, settings and heads of snapshots.
 pub(crate) const BUCKET: &str = "shop";
 /// The stream that holds the parts of snapshots.
 pub(crate) const BOOKS: &str = "books";
@@ -74,32 +74,21 @@ pub(crate) fn aside(partition: u32) -> String {
     format!("{ASIDE}.{partition}")
 }
 
-/// What the keys of leases begin with.
-pub(crate) const LEASE: &str = "lease.";
-
-pub(crate) fn lease(partition: u32) -> String {
-    format!("{LEASE}{partition}")
-}
+/// What the keys of workers begin with.
+const WORKER: &str = "worker.";
 
 pub(crate) fn worker(name: &str) -> String {
-    format!("worker.{name}")
+    format!("{WORKER}{name}")
+}
+
+/// The name of the worker that has a key.
+pub(crate) fn worker_of(key: &str) -> Option<&str> {
+    key.strip_prefix(WORKER)
 }
 
 pub(crate) fn head(partition: u32) -> String {
     format!("head.{partition}")
 }
-
-/// The key that `orders repair` changes when it has repaired a partition.
-pub(crate) fn repaired(partition: u32) -> String {
-    format!("{REPAIRED}{partition}")
-}
-
-/// The partition that was repaired, if a key says so.
-pub(crate) fn repaired_of(key: &str) -> Option<u32> {
-    key.strip_prefix(REPAIRED)?.parse().ok()
-}
-
-const REPAIRED: &str = "repaired.";
 
 pub(crate) const SETTINGS: &str = "settings";
 

@@ -11,7 +11,7 @@ use super::broker::Broker;
 use super::failure::Failure;
 use super::names;
 use super::status::Health;
-use super::watch::holder;
+use super::watch;
 
 /// So many renewals of an entry show that a worker lives. Some may have been on their way when it died.
 const ENOUGH: u32 = 3;
@@ -38,8 +38,9 @@ impl Namesakes {
     /// Whether a change of the bucket shows that another worker has had the name for longer than this one,
     /// which writes `session` into its entries.
     pub(crate) fn show(&mut self, entry: &Entry, session: &str, health: &Health) -> bool {
-        let (holder, is_new) = (holder(entry), self.before.is_none_or(|before| entry.revision > before));
-        if entry.key != names::worker(&self.name) || holder.is_empty() || holder == session || !is_new {
+        let is_other = watch::read(entry).is_some_and(|(other, _)| other != session);
+        let is_new = self.before.is_none_or(|before| entry.revision > before);
+        if entry.key != names::worker(&self.name) || !is_other || !is_new {
             return false;
         }
         self.renewals += 1;

@@ -10,7 +10,7 @@
 //! same lines, and leaves out as many bytes.
 //!
 //! Anything that goes wrong ends it: a result that was refused because another owner was first, or a
-//! result that may or may not stand. The worker then starts a new owner if it still has the lease.
+//! result that may or may not stand. The worker then starts a new owner if it still has the partition.
 //! So there is one way to recover, the same as after a crash. `failure.rs` says which failures last.
 
 use std::sync::Arc;

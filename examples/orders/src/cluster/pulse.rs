@@ -1,13 +1,13 @@
 //! When an owner has made progress: the owner reports it, and the worker looks.
 //!
-//! Progress is a message that is decided and whose result stands, the first time that an owner under this
-//! lease has come so far. It is also the answer of the log's leader that there are no more messages, while
+//! Progress is a message that is decided and whose result stands, the first time that an owner of this
+//! worker has come so far. It is also the answer of the log's leader that there are no more messages, while
 //! no tick is on its way. An owner that only begins again and reads the same messages, or waits for a
-//! message that does not come, makes none. The worker renews a lease only while its owner
-//! makes progress ([`patience`]); another worker may have more luck.
+//! message that does not come, makes none. The worker keeps a partition only while its
+//! owner makes progress ([`patience`]); another worker may have more luck.
 //!
-//! A pulse also has what `/healthz` and `/metrics` tell of the partition. It lasts as long as the lease, over
-//! all owners that work for it.
+//! A pulse also has what `/healthz` and `/metrics` tell of the partition. It lasts as long as the worker has
+//! the partition, over all owners that work for it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,9 +23,9 @@ pub(crate) struct Pulse(Arc<Mutex<Progress>>);
 #[derive(Debug)]
 struct Progress {
     last: Instant,
-    /// The number of the last message that owners under this lease have applied.
+    /// The number of the last message that owners of this worker have applied.
     input: u64,
-    /// There was progress under this lease.
+    /// There was progress.
     made: bool,
     vitals: Vitals,
 }
@@ -90,7 +90,7 @@ impl Pulse {
         self.progress().vitals.clone()
     }
 
-    /// When an owner made progress under this lease, if one did.
+    /// When an owner made progress, if one did.
     pub(crate) fn progressed(&self) -> Option<Instant> {
         let progress = self.progress();
         progress.made.then_some(progress.last)

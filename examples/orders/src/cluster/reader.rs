@@ -14,13 +14,14 @@
 //! last message read.
 
 use std::cmp::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{ConsumerErrorKind, RawMessageErrorKind};
 use futures_util::{FutureExt, StreamExt};
+use shardwheel::global::Sleep;
 use tokio::task::JoinHandle;
 
 use super::broker::Broker;
@@ -109,8 +110,8 @@ pub(crate) struct Reader {
     /// The stream has a message of this number, or had one.
     known: u64,
     asking: Request<u64>,
-    /// When the last message came, or the last word of the leader.
-    quiet_since: Instant,
+    /// Ends [`QUIET`] after the last message, or the last word of the leader.
+    quiet: Sleep,
 }
 
 impl Reader {
@@ -127,7 +128,7 @@ impl Reader {
             search,
             known: 0,
             asking: None,
-            quiet_since: Instant::now(),
+            quiet: shardwheel::sleep(QUIET),
         }
     }
 
@@ -175,7 +176,8 @@ impl Reader {
 
     fn take(&mut self, input: Input) -> Option<Input> {
         // What the leader has said before is old.
-        (self.asking, self.quiet_since) = (None, Instant::now());
+        self.asking = None;
+        self.quiet.reset_after(QUIET);
         match input.sequence.cmp(&self.next) {
             // The broker may send a message twice.
             Ordering::Less => None,
@@ -207,11 +209,11 @@ impl Reader {
     }
 
     async fn event(&mut self) -> Event {
-        let Self { messages: Some(messages), asking, broker, stream, quiet_since, .. } = self else {
+        let Self { messages: Some(messages), asking, broker, stream, quiet, .. } = self else {
             return self.open().await;
         };
         let last = async {
-            shardwheel::sleep_until(*quiet_since + QUIET).await;
+            (&mut *quiet).await;
             asking.get_or_insert_with(|| tokio::spawn(last(broker.clone(), stream.clone()))).await
         };
         let last = tokio::select! {
@@ -219,7 +221,8 @@ impl Reader {
             message = messages.next() => return event(message),
             last = last => last,
         };
-        (*asking, *quiet_since) = (None, Instant::now());
+        *asking = None;
+        quiet.reset_after(QUIET);
         last.ok().and_then(Result::ok).map_or(Event::Broken, Event::Last)
     }
 

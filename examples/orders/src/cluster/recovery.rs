@@ -3,7 +3,7 @@
 //!
 //! The log must have each message after the snapshot, but for single ones that were deleted, and it must
 //! reach as far as the last result. Otherwise messages that were answered are lost, and decisions would no
-//! longer follow from the log: the partition stops, until `orders repair` has said what is lost.
+//! longer follow from the log: the partition stops, until somebody has restored a backup.
 
 use async_nats::jetstream::stream::State;
 
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::keeper::Keeper;
 use super::names;
 use super::partition::{Partition, Position};
-use super::setup::REPAIR;
+use super::setup::RESTORE;
 
 /// Where an owner begins.
 pub(crate) struct Begin {
@@ -44,7 +44,7 @@ fn follows(position: &Position, last: &LastResult, log: &State) -> Result<(), Fa
     let (begin, end, input) = (first(log), log.last_sequence, position.input);
     if begin > input + 1 {
         return Err(Failure::permanent(format!(
-            "the log has lost messages {} to {}, which no snapshot includes; {REPAIR}",
+            "the log has lost messages {} to {}, which no snapshot includes; {RESTORE}",
             input + 1,
             begin - 1
         )));
@@ -52,7 +52,7 @@ fn follows(position: &Position, last: &LastResult, log: &State) -> Result<(), Fa
     let known = input.max(last.input);
     if end < known {
         return Err(Failure::permanent(format!(
-            "the log ends with message {end}, but messages up to {known} were decided; {REPAIR}"
+            "the log ends with message {end}, but messages up to {known} were decided; {RESTORE}"
         )));
     }
     Ok(())
@@ -69,11 +69,11 @@ fn fits(position: &Position, last: &LastResult) -> Result<(), Failure> {
         return Err(differ(last));
     }
     Err(Failure::permanent(if last.is_none() {
-        format!("the results are lost; {REPAIR}")
+        format!("the results are lost; {RESTORE}")
     } else {
         let (input, first) = (position.input, last.input + 1);
         format!(
-            "the results of messages {first} to {input} are lost, and no older snapshot is left; {REPAIR}"
+            "the results of messages {first} to {input} are lost, and no older snapshot is left; {RESTORE}"
         )
     }))
 }
@@ -87,7 +87,7 @@ pub(crate) fn compare(position: &Position, last: &LastResult) -> Result<(), Fail
 pub(crate) fn differ(last: &LastResult) -> Failure {
     Failure::permanent(format!(
         "the decisions up to message {} differ from those that stand, as a message that was decided is gone, \
-         or a worker has another version; {REPAIR}",
+         or a worker has another version; {RESTORE}",
         last.input
     ))
 }

@@ -122,17 +122,6 @@ impl Broker {
         Ok(Self { jetstream, bucket, settings })
     }
 
-    /// Makes the streams that are missing, with as many replicas as the bucket has.
-    pub(crate) async fn make_missing(&self, patience: &Patience) -> Result<(), Failure> {
-        let kv = &self.jetstream;
-        let info = || async { Ok(kv.get_stream(bucket(1).name).await?.cached_info().config.num_replicas) };
-        let replicas = patience.insist(FIRST, info).await?;
-        for config in streams(self.settings.partitions, replicas) {
-            patience.insist(FIRST, || make(&self.jetstream, config.clone())).await?;
-        }
-        Ok(())
-    }
-
     /// What is wrong with the streams of some partitions, and with those that all share: they may lose what
     /// is in them. That a stream is missing is found elsewhere.
     pub(crate) async fn limits(&self, partitions: &[u32]) -> Vec<String> {
@@ -161,12 +150,12 @@ impl Broker {
     }
 }
 
-/// What to do about it.
-pub(crate) const REPAIR: &str =
-    "run `orders repair --nats URL`, which goes on with what is left and names what is lost";
+/// What to do about what the broker has lost.
+pub(crate) const RESTORE: &str =
+    "restore all streams of the shop from one backup, with `nats stream restore` (see the README)";
 
 pub(crate) fn missing(stream: &str) -> Failure {
-    Failure::permanent(format!("the stream {stream} is missing; restore it, or {REPAIR}"))
+    Failure::permanent(format!("the stream {stream} is missing; {RESTORE}"))
 }
 
 fn warn_of_an_old_server(client: &Client, replicas: usize) {

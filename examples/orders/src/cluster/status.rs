@@ -1,7 +1,7 @@
 //! `/healthz` and `/metrics` of a worker.
 //!
-//! A worker is well if it is connected and sees the changes of the bucket, if each partition that it has is
-//! served, and if each other one has a worker. A partition is served if no message waits for its answer for
+//! A worker is well if it is connected and sees the changes of the bucket, and if each partition that it has is
+//! served. Each other one has a worker, by `view.rs`. A partition is served if no message waits for its answer for
 //! longer than [`LATE`], and its owner has made progress since. Otherwise `/healthz` answers 503 and says why.
 
 use std::collections::BTreeMap;
@@ -34,8 +34,6 @@ struct Inner {
     waits: Option<String>,
     /// The partitions that it has.
     held: BTreeMap<u32, Has>,
-    /// Since when no worker has the others.
-    vacant: BTreeMap<u32, Instant>,
     /// The last progress of partitions that this worker has given up, or has taken again.
     given_up: BTreeMap<u32, Instant>,
     /// Streams that may lose messages.
@@ -96,7 +94,6 @@ impl Health {
     pub(crate) fn hold(&self, partition: u32, pulse: Pulse) {
         let mut inner = self.inner();
         let since = inner.given_up.get(&partition).copied().unwrap_or_else(Instant::now);
-        inner.vacant.remove(&partition);
         inner.held.insert(partition, Has { pulse, since, stopped: None });
     }
 
@@ -106,7 +103,6 @@ impl Health {
         let before = inner.held.remove(&partition);
         if let Some(since) = before.map(|before| before.last_progress()) {
             inner.given_up.insert(partition, since);
-            inner.vacant.insert(partition, since);
         }
     }
 
@@ -122,14 +118,10 @@ impl Health {
         }
     }
 
-    /// The other partitions that no worker has, and since when.
-    pub(crate) fn note_vacant(&self, partitions: impl Iterator<Item = (u32, Instant)>) {
-        let Inner { vacant, given_up, held, .. } = &mut *self.inner();
-        *vacant = partitions.into_iter().collect();
-        given_up.retain(|number, _| held.contains_key(number) || vacant.contains_key(number));
-        for (number, since) in vacant {
-            *since = given_up.get(number).map_or(*since, |at| *at.min(since));
-        }
+    /// Other workers have all partitions that this one has not.
+    pub(crate) fn note_others(&self) {
+        let Inner { given_up, held, .. } = &mut *self.inner();
+        given_up.retain(|number, _| held.contains_key(number));
     }
 
     /// The partitions that the worker has.
@@ -160,14 +152,10 @@ impl Health {
             .held
             .iter()
             .filter_map(|(number, held)| Some(format!("partition {number} {}", held.wrong()?)));
-        let vacant = inner.vacant.iter().map(|(number, since)| (number, since.elapsed()));
-        let vacant = vacant
-            .filter(|(_, time)| *time >= LATE)
-            .map(|(number, time)| format!("partition {number} has no worker for {} s", time.as_secs()));
         let namesake = inner.namesake.as_ref().filter(|(_, at)| at.elapsed() < LATE);
         let namesake = namesake.map(|(name, _)| format!("another worker is named {name} as well"));
         let wrong = waits.into_iter().chain(namesake).chain(inner.limits.iter().cloned());
-        let wrong = wrong.chain(held).chain(vacant).map(|line| line + "\n").collect::<String>();
+        let wrong = wrong.chain(held).map(|line| line + "\n").collect::<String>();
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
@@ -182,7 +170,6 @@ impl Health {
         Partitions {
             owned: inner.held.len() as u64,
             stopped: inner.held.values().filter(|held| held.stopped.is_some()).count() as u64,
-            vacant: inner.vacant.len() as u64,
             idle: inner.held.values().map(|held| held.last_progress().elapsed()).max().unwrap_or_default(),
         }
     }

@@ -1,113 +1,92 @@
-//! What a worker sees of the others: leases, and who is alive. No broker and no clock.
+//! What a worker sees of the others: who lives, and so which partitions are its own. No broker and no clock.
 //!
-//! A lease is an entry of the bucket that its holder renews. The entry contains no time, because no
-//! two clocks agree. A lease has lapsed if its revision has not changed for the length of a lease,
-//! by the clock of the worker that watches. The holder began its last renewal before the watcher saw
-//! it, so the watcher never counts more time than the holder.
+//! Each worker renews its entry of the bucket. The entry contains no time, because no two clocks agree: a
+//! worker lives while its entry has changed within the length of a lease, by the clock of the one that
+//! watches.
 //!
-//! Each of n living workers has a fair share of P partitions: P / n, and one more for the first
-//! P mod n by name. The shares of all add up to P.
+//! Which worker has a partition follows from who lives, and nobody is asked: a partition is that of the worker
+//! whose name ranks first for it (rendezvous hashing), among those that have less than P / n partitions,
+//! rounded up. So few partitions move when a worker comes or goes. Workers that see different things may both
+//! act, or none of them does for a while; what is decided does not depend on it.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::names;
+use super::names::{DIGEST, digest};
 
-/// An entry, and when it was seen first.
+/// The entry of a worker.
 #[derive(Debug)]
 struct Seen {
     revision: u64,
-    /// Empty if no worker has it.
-    holder: String,
+    /// The partitions that it has given up; `None` if it has left.
+    gave_up: Option<BTreeSet<u32>>,
+    /// When it was seen first in this revision.
     at: Instant,
 }
 
-/// The bucket, as far as this worker has seen it.
+/// The workers, as far as this one has seen them.
 #[derive(Debug)]
 pub(crate) struct View {
+    me: String,
     lease: Duration,
-    /// When it began to look.
-    began: Instant,
-    entries: HashMap<String, Seen>,
+    workers: BTreeMap<String, Seen>,
 }
 
 impl View {
-    pub(crate) fn new(lease: Duration) -> Self {
-        Self { lease, began: Instant::now(), entries: HashMap::new() }
+    pub(crate) fn new(me: &str, lease: Duration) -> Self {
+        Self { me: me.to_owned(), lease, workers: BTreeMap::new() }
     }
 
-    /// Enters what the bucket holds. An old entry that comes late changes nothing.
-    pub(crate) fn note(&mut self, key: String, revision: u64, holder: String, now: Instant) {
-        if self.entries.get(&key).is_none_or(|seen| seen.revision < revision) {
-            self.entries.insert(key, Seen { revision, holder, at: now });
-        }
-    }
-
-    /// Enters what the bucket holds, by the word of its leader, whatever came before.
-    pub(crate) fn correct(&mut self, key: String, revision: u64, holder: String, now: Instant) {
-        let (mut before, mut at) = (0, now);
-        if let Some(seen) = self.entries.get(&key) {
-            before = seen.revision;
-            // It is the entry that was seen, under another number.
-            at = if revision < before && seen.holder == holder { seen.at } else { now };
-        }
-        if before > revision {
-            say!("{key}: revision {before} was seen, but the leader has {revision}");
-        }
-        if before != revision {
-            self.entries.insert(key, Seen { revision, holder, at });
+    /// Enters what a worker has written. The same revision again is no news.
+    pub(crate) fn note(&mut self, name: &str, revision: u64, gave_up: Option<BTreeSet<u32>>, now: Instant) {
+        if self.workers.get(name).is_none_or(|seen| seen.revision != revision) {
+            self.workers.insert(name.to_owned(), Seen { revision, gave_up, at: now });
         }
     }
 
     /// Begins to count anew: the worker has seen nothing for a while.
     pub(crate) fn refresh(&mut self, now: Instant) {
-        self.entries.values_mut().for_each(|seen| seen.at = now);
+        self.workers.values_mut().for_each(|seen| seen.at = now);
     }
 
-    /// When an entry was seen first in its present revision.
-    pub(crate) fn seen_at(&self, key: &str) -> Option<Instant> {
-        self.entries.get(key).map(|seen| seen.at)
+    /// How long ago this worker saw its own entry change.
+    pub(crate) fn blind_for(&self, now: Instant) -> Option<Duration> {
+        self.workers.get(&self.me).map(|seen| now.saturating_duration_since(seen.at))
     }
 
-    /// The revision of a lease that can be taken: no worker has had it for the length of `leases`
-    /// leases, or it lapsed that long ago.
-    pub(crate) fn free_for(&self, partition: u32, leases: u32, now: Instant) -> Option<u64> {
-        let seen = self.entries.get(&names::lease(partition));
-        let since = seen.map_or(self.began, |seen| seen.at);
-        let held = u32::from(seen.is_some_and(|seen| !seen.holder.is_empty()));
-        let free = now.saturating_duration_since(since) >= self.lease * (held + leases);
-        free.then(|| seen.map_or(0, |seen| seen.revision))
-    }
-
-    /// Since when no worker has a lease, or when it lapses.
-    pub(crate) fn vacant_since(&self, partition: u32) -> Instant {
-        let Some(seen) = self.entries.get(&names::lease(partition)) else { return self.began };
-        if seen.holder.is_empty() { seen.at } else { seen.at + self.lease }
-    }
-
-    fn has_lapsed(&self, seen: &Seen, now: Instant) -> bool {
-        now.saturating_duration_since(seen.at) >= self.lease
-    }
-
-    /// How many of the partitions the worker should have.
-    pub(crate) fn share(&self, me: &str, partitions: u32, now: Instant) -> usize {
-        let prefix = names::worker("");
-        let living = self.entries.iter().filter(|(_, seen)| !seen.holder.is_empty());
-        let living = living.filter(|(_, seen)| !self.has_lapsed(seen, now));
-        let others = living.filter_map(|(key, _)| key.strip_prefix(&prefix)).filter(|name| *name != me);
-        let (mut before, mut workers) = (0, 1);
-        for other in others {
-            workers += 1;
-            before += u32::from(other < me);
+    /// The partitions of this worker, which has given up some itself. One that all have given up is as good as
+    /// one that none has.
+    pub(crate) fn mine(&self, partitions: u32, gave_up: &BTreeSet<u32>, now: Instant) -> BTreeSet<u32> {
+        let lives = |seen: &&Seen| now.saturating_duration_since(seen.at) < self.lease;
+        let others = self.workers.iter().filter(|(name, _)| **name != self.me).filter_map(|(name, seen)| {
+            let gave_up = Some(seen).filter(lives)?.gave_up.as_ref()?;
+            Some((name, gave_up, 0))
+        });
+        let mut workers = others.chain([(&self.me, gave_up, 0)]).collect::<Vec<_>>();
+        let most = partitions.div_ceil(workers.len() as u32);
+        let mut mine = BTreeSet::new();
+        for number in 0..partitions {
+            let best = workers.iter_mut().min_by_key(|(name, gave_up, count)| {
+                (gave_up.contains(&number), *count >= most, Reverse(rank(name, number)))
+            });
+            if let Some((name, _, count)) = best {
+                *count += 1;
+                mine.extend((**name == self.me).then_some(number));
+            }
         }
-        (partitions / workers + u32::from(before < partitions % workers)) as usize
+        mine
     }
 
-    /// When the next entry lapses, if nothing happens.
-    pub(crate) fn next_lapse(&self, now: Instant) -> Option<Instant> {
-        let counting = self.entries.values().filter(|seen| !seen.holder.is_empty());
-        counting.map(|seen| seen.at + self.lease).filter(|at| *at > now).min()
+    /// The time until the next worker is taken for dead, if nothing happens.
+    pub(crate) fn next_lapse(&self, now: Instant) -> Option<Duration> {
+        let ages = self.workers.values().map(|seen| now.saturating_duration_since(seen.at));
+        ages.filter_map(|age| self.lease.checked_sub(age).filter(|left| !left.is_zero())).min()
     }
+}
+
+fn rank(name: &str, partition: u32) -> u64 {
+    digest(digest(DIGEST, &partition.to_le_bytes()), name.as_bytes())
 }
 
 #[cfg(test)]
@@ -116,51 +95,64 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(2);
 
-    fn view(entries: &[(&str, u64, &str)], at: Instant) -> View {
-        let mut view = View::new(LEASE);
-        let note =
-            |&(key, revision, holder): &_| view.note(str::to_owned(key), revision, str::to_owned(holder), at);
-        entries.iter().for_each(note);
-        view
+    /// The partitions of each worker, as it sees itself, when all of some names live.
+    fn shares(names: &[&str], partitions: u32, gave_up: &[(&str, u32)]) -> Vec<BTreeSet<u32>> {
+        let now = Instant::now();
+        let of = |name: &str| {
+            let own = gave_up.iter().filter(|(other, _)| *other == name);
+            own.map(|&(_, number)| number).collect::<BTreeSet<_>>()
+        };
+        let share = |me: &&str| {
+            let mut view = View::new(me, LEASE);
+            names.iter().for_each(|name| view.note(name, 1, Some(of(name)), now));
+            view.mine(partitions, &of(me), now)
+        };
+        names.iter().map(share).collect()
     }
 
     #[test]
-    fn a_lease_lapses_if_its_revision_stays_the_same() {
-        let begin = Instant::now();
-        let mut view = view(&[("lease.0", 5, "a"), ("lease.1", 6, "")], begin);
-        assert_eq!([0, 1, 2].map(|number| view.free_for(number, 0, begin)), [None, Some(6), Some(0)]);
-        let later = begin + LEASE;
-        assert_eq!(view.free_for(0, 0, later), Some(5));
-        view.note("lease.0".to_owned(), 5, "a".to_owned(), later);
-        assert_eq!(view.free_for(0, 0, later), Some(5), "the same revision again is no renewal");
-        view.note("lease.0".to_owned(), 9, "a".to_owned(), later);
-        assert_eq!(view.free_for(0, 0, later + LEASE / 2), None);
-        view.note("lease.0".to_owned(), 8, String::new(), later);
-        assert_eq!(view.free_for(0, 0, later + LEASE / 2), None, "an old entry");
-        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later);
-        let free = |view: &View, at| view.free_for(0, 0, at);
-        assert_eq!([free(&view, later), free(&view, later + LEASE)], [None, Some(7)], "9 is gone");
-        view.note("lease.0".to_owned(), 15, "b".to_owned(), later);
-        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
-        assert_eq!(free(&view, later + LEASE), Some(7), "15 is 7 by another number");
-        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
-        assert_eq!(free(&view, later + LEASE), Some(7), "no news");
-        assert_eq!(view.free_for(0, 1, later + LEASE), None, "not free for long");
-        assert_eq!(view.free_for(0, 1, later + LEASE * 2), Some(7));
-        view.refresh(later + LEASE);
-        assert_eq!(view.free_for(0, 0, later + LEASE), None);
+    fn each_partition_has_one_worker_and_shares_are_fair() {
+        for partitions in [1, 2, 5, 16, 64] {
+            for count in 1..=5 {
+                let shares = shares(&["a", "b", "c", "d", "e"][..count], partitions, &[]);
+                let all = shares.iter().flatten().collect::<BTreeSet<_>>();
+                let sum = shares.iter().map(BTreeSet::len).sum::<usize>();
+                assert_eq!((all.len(), sum), (partitions as usize, partitions as usize));
+                let most = shares.iter().map(BTreeSet::len).max();
+                assert_eq!(most, Some((partitions as usize).div_ceil(count)));
+            }
+        }
     }
 
     #[test]
-    fn the_shares_of_the_living_add_up() {
-        let begin = Instant::now();
-        let workers = [("worker.a", 1, "s"), ("worker.b", 2, "s"), ("worker.c", 3, "s"), ("worker.d", 4, "")];
-        let mut view = view(&workers, begin);
-        let shares = |view: &View, now| ["a", "b", "c"].map(|me| view.share(me, 8, now));
-        assert_eq!(shares(&view, begin), [3, 3, 2]);
-        view.note("worker.a".to_owned(), 9, "s".to_owned(), begin + LEASE / 2);
-        assert_eq!(view.share("a", 8, begin + LEASE), 8, "the others have lapsed");
-        assert_eq!(view.share("new", 8, begin), 2, "a worker counts itself");
-        assert_eq!(view.next_lapse(begin), Some(begin + LEASE));
+    fn few_partitions_move_when_a_worker_goes() {
+        let (before, after) = (shares(&["a", "b", "c", "d"], 64, &[]), shares(&["a", "b", "c"], 64, &[]));
+        let stayed = before.iter().zip(&after).map(|(before, after)| before.intersection(after).count());
+        assert!(stayed.sum::<usize>() >= 32, "of 48");
+    }
+
+    #[test]
+    fn what_a_worker_has_given_up_is_that_of_another_one_if_one_can() {
+        let given_up = shares(&["a", "b"], 2, &[("a", 0), ("a", 1)]);
+        assert_eq!(given_up, [BTreeSet::new(), BTreeSet::from([0, 1])]);
+        let by_all = shares(&["a", "b"], 2, &[("a", 0), ("a", 1), ("b", 0), ("b", 1)]);
+        assert_eq!(by_all, shares(&["a", "b"], 2, &[]));
+    }
+
+    #[test]
+    fn a_worker_is_dead_if_its_entry_stays_the_same() {
+        let (begin, none) = (Instant::now(), BTreeSet::new());
+        let mut view = View::new("a", LEASE);
+        assert_eq!(view.blind_for(begin), None);
+        view.note("b", 5, Some(BTreeSet::new()), begin);
+        assert_eq!((view.mine(8, &none, begin).len(), view.next_lapse(begin)), (4, Some(LEASE)));
+        view.note("b", 5, Some(BTreeSet::new()), begin + LEASE);
+        assert_eq!(view.mine(8, &none, begin + LEASE).len(), 8, "the same revision again is no renewal");
+        view.note("b", 6, Some(BTreeSet::new()), begin + LEASE);
+        assert_eq!(view.mine(8, &none, begin + LEASE).len(), 4);
+        view.refresh(begin + LEASE * 3);
+        assert_eq!(view.mine(8, &none, begin + LEASE * 3).len(), 4);
+        view.note("b", 7, None, begin + LEASE * 3);
+        assert_eq!(view.mine(8, &none, begin + LEASE * 3).len(), 8, "it has left");
     }
 }

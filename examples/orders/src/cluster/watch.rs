@@ -1,5 +1,6 @@
 //! The changes of the bucket, as a worker sees them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_nats::jetstream::kv::{Entry, Operation, Store};
@@ -11,12 +12,12 @@ use super::names;
 /// The pause before the bucket is watched again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Passes the changes of the bucket on, until the worker no longer listens. The worker changes the bucket
+/// Passes the changes of workers' entries on, until the worker no longer listens. The worker changes its own
 /// several times in the length of a lease, so a watch that is silent for that long is broken.
 pub(crate) async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
     let mut failed = false;
     while !changes.is_closed() {
-        match bucket.watch_with_history(">").await {
+        match bucket.watch_with_history(names::worker("*")).await {
             Ok(mut watch) => {
                 failed = false;
                 while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
@@ -34,13 +35,15 @@ pub(crate) async fn follow(bucket: Store, lease: Duration, changes: mpsc::Unboun
     }
 }
 
-/// Returns the holder of an entry; empty if no worker has it.
-pub(crate) fn holder(entry: &Entry) -> String {
-    let value = if entry.operation == Operation::Put { &entry.value[..] } else { b"" };
-    String::from_utf8_lossy(value).into_owned()
+/// What a worker writes into its entry: what no other one writes, and the partitions that it has given up.
+pub(crate) fn value(session: &str, gave_up: &BTreeSet<u32>) -> String {
+    let numbers = gave_up.iter().map(u32::to_string).collect::<Vec<_>>();
+    format!("{session} {}", numbers.join(","))
 }
 
-/// The partition of a lease.
-pub(crate) fn partition(key: &str) -> Option<u32> {
-    key.strip_prefix(names::LEASE)?.parse().ok()
+/// Reads an entry; `None` if the worker has left.
+pub(crate) fn read(entry: &Entry) -> Option<(String, BTreeSet<u32>)> {
+    let text = std::str::from_utf8(&entry.value).ok().filter(|_| entry.operation == Operation::Put)?;
+    let (session, numbers) = text.split_once(' ')?;
+    Some((session.to_owned(), numbers.split(',').filter_map(|number| number.parse().ok()).collect()))
 }

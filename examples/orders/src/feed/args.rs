@@ -1,13 +1,12 @@
 //! The arguments of `feed`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use order_reconciliation::durations;
 
 use crate::exchange;
 
-/// Sends orders and payments from CSV files to a server, and goes on where it stopped
+/// Sends orders and payments from CSV files to a server
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -38,20 +37,4 @@ pub(crate) struct Args {
     /// Leaves out the payments that are late by their dates, and does not wait for the checks
     #[arg(long)]
     pub(crate) skip_late: bool,
-
-    /// Where to keep how far the feed has come [default: the file of the orders with `.progress`
-    /// added]. The file is removed at the end
-    #[arg(long, value_name = "FILE")]
-    pub(crate) progress: Option<PathBuf>,
-}
-
-impl Args {
-    pub(crate) fn progress_file(&self) -> PathBuf {
-        let beside = || {
-            let mut name = self.exchange.orders.clone().into_os_string();
-            name.push(".progress");
-            name.into()
-        };
-        self.progress.clone().unwrap_or_else(beside)
-    }
 }

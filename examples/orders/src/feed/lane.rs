@@ -10,13 +10,22 @@ use order_reconciliation::progress::Progress;
 
 use crate::client::Failure;
 
-use super::cursor::Cursor;
 use super::plan::{Lane, Paid};
 use super::target::{Batch, Link, OrderLine, PaymentLine};
 
 /// How long after the last check late payments are sent. The server's clock may be a little behind
 /// this machine's.
 const MARGIN: u64 = 1_000;
+
+/// How far a lane has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    pub(crate) orders: usize,
+    pub(crate) in_time: usize,
+    pub(crate) late: usize,
+    /// The latest check of an order that was answered, in ms.
+    pub(crate) last_check_at: u64,
+}
 
 /// What the lanes share.
 pub(crate) struct Shared {
@@ -30,8 +39,6 @@ pub(crate) struct Shared {
 /// What is answered.
 #[derive(Clone, Default)]
 pub(crate) struct Done {
-    /// Of each lane.
-    pub(crate) cursors: Vec<Cursor>,
     /// Lines by kind and answer.
     pub(crate) answers: BTreeMap<(&'static str, String), u64>,
     /// The reason of the first line that the server found invalid.
@@ -73,8 +80,6 @@ enum Step {
 pub(crate) struct Sender {
     pub(crate) shared: Arc<Shared>,
     pub(crate) lane: Lane,
-    /// The number of the lane.
-    pub(crate) number: usize,
     pub(crate) link: Link,
     pub(crate) cursor: Cursor,
 }
@@ -167,7 +172,6 @@ impl Sender {
         advance(&mut self.cursor);
         self.shared.progress.add(batch.len() as u64);
         self.shared.with_done(|done| {
-            done.cursors[self.number] = self.cursor;
             done.repeated += self.link.repeated() - before;
             for answer in answers {
                 done.invalid = done.invalid.take().or(answer.error);

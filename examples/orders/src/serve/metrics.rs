@@ -40,8 +40,6 @@ impl Count {
 pub(crate) struct Partitions {
     pub(crate) owned: u64,
     pub(crate) stopped: u64,
-    /// No worker owns them.
-    pub(crate) vacant: u64,
     /// How long no owner, of the one that has waited longest, has made progress.
     pub(crate) idle: Duration,
 }
@@ -60,8 +58,6 @@ impl Partitions {
         gauge(out, "orders_partitions_owned", owned, self.owned)?;
         let stopped = "Partitions that have stopped until a person has mended something.";
         gauge(out, "orders_partitions_stopped", stopped, self.stopped)?;
-        let vacant = "Partitions of the cluster that no worker owns.";
-        gauge(out, "orders_partitions_vacant", vacant, self.vacant)?;
         let idle = "Time since the last progress of an owner, of the owner for which it is longest.";
         age(out, "orders_progress_age_seconds", idle, self.idle.as_millis() as u64)
     }

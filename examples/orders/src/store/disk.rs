@@ -1,6 +1,6 @@
 //! The embedded store: a copy-on-write B-tree in one file. A commit writes the pages that it
 //! changes beside the old ones, syncs, and then switches to them; a crash leaves the old tree or the
-//! new one. `benches/stores.rs` compares it with a log-structured store.
+//! new one.
 //!
 //! | table | key | value |
 //! |---|---|---|

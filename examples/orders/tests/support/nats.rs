@@ -91,6 +91,19 @@ impl Nats {
         }
     }
 
+    /// Copies what the only server keeps, which is not running.
+    pub(crate) fn back_up(&self, directory: &Directory) {
+        copy(directory, "nats-0", "backup");
+    }
+
+    /// Puts the copy in its place.
+    pub(crate) fn restore(&mut self, directory: &Directory) {
+        self.kill(0);
+        fs::remove_dir_all(directory.path().join("nats-0")).expect("it is removed");
+        copy(directory, "backup", "nats-0");
+        self.begin_again(0);
+    }
+
     /// The address of the first server.
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.servers[0].port))
@@ -107,6 +120,12 @@ impl Drop for Nats {
     fn drop(&mut self) {
         (0..self.servers.len()).for_each(|number| self.kill(number));
     }
+}
+
+fn copy(directory: &Directory, from: &str, to: &str) {
+    let path = |name| directory.path().join(name);
+    let copied = Command::new("cp").arg("-a").args([path(from), path(to)]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{from} is copied");
 }
 
 /// Ports that were free a moment ago.

@@ -121,25 +121,19 @@ impl Shop {
         until(&line, || self.results(partition).iter().any(|found| found.contains(&line)));
     }
 
-    pub(crate) fn repair(&self) -> String {
-        let (code, said) = run(&["repair", "--nats", &self.nats.urls()]);
-        assert_eq!(code, Some(0), "{said}");
-        said
-    }
-
     /// Partition 0 has stopped, and says what to do; the other one goes on.
     pub(crate) fn expect_a_stop(&self, worker: &Worker, said: &str) {
         until("/healthz says so", || get(worker, "/healthz").status == 503);
         let health = get(worker, "/healthz").text();
         until("/healthz names it", || get(worker, "/healthz").text().contains("partition 0 has stopped"));
         let found = get(worker, "/healthz").text();
-        assert!(found.contains(said) && found.contains("orders repair"), "{health}{found}");
+        assert!(found.contains(said) && found.contains("nats stream restore"), "{health}{found}");
         assert!(!found.contains("partition 1"), "{found}");
         self.order(1, [900_001]);
         self.answered(1, 900_001, "placed");
     }
 
-    /// All is well after a repair: orders are placed, and each one once.
+    /// All is well: orders are placed, and each one once.
     pub(crate) fn expect_all_is_well(&self, worker: &Worker) {
         until("all is well", || get(worker, "/healthz").status == 200);
         self.order(0, [800_001]);

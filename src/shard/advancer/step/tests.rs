@@ -89,6 +89,7 @@ fn a_held_node_whose_tick_has_come_goes_with_a_sweep() {
     advancer.begin_pass();
     // A sweep has several steps where steps are small.
     (0..100).for_each(|_| advancer.maintain());
-    assert_eq!(scheduler.stats().dead_nodes, 0);
+    let is_kept = !crate::hardware::has_membarrier();
+    assert_eq!(scheduler.stats().dead_nodes, usize::from(is_kept), "it is taken from the lane by a barrier");
     advancer.check_invariants();
 }

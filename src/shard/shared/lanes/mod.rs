@@ -5,8 +5,8 @@
 //! that number has the lane in each shard, with all that is in it. A thread without a number (more
 //! than 64 threads have one, or it is ending), a thread that is already in a call (a destructor
 //! that the call runs), and a thread whose lane the advancer is revoking use a *common* lane for
-//! one call. There are as many of these as such calls were ever under way at once, and they keep no
-//! nodes. So what lanes keep does not grow with the number of threads.
+//! one call. Their number is the highest number of such calls that ever ran at the same time, and
+//! they keep no nodes. So what lanes keep does not grow with the number of threads.
 //!
 //! Invariant: only the thread that has [entered](Entered) a lane uses its `local` and writes its
 //! `tally`, except that the advancer takes nodes from `local` while the lane is revoked.

@@ -15,7 +15,7 @@ pub struct WeakGroup {
 
 impl Group {
     /// Returns a handle that does not keep the group from ending when the last `Group` is dropped,
-    /// nor its timer.
+    /// nor its `Timer`.
     ///
     /// # Examples
     ///

@@ -1,0 +1,2 @@
+import { runAll } from './harness.js';
+postMessage(await runAll('worker'));
