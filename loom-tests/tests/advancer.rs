@@ -229,7 +229,7 @@ fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
     });
 }
 
-/// A held node takes another timer while the sweep passes.
+/// A dead node takes another timer while the sweep passes.
 #[test]
 fn hazard_8_a_sweep_against_reuse_where_it_stands() {
     model(|| {

@@ -19,7 +19,7 @@
 //!
 //! # Leftovers
 //!
-//! An idle thread keeps some free nodes and a held one, and a few dead nodes are tolerated. Each of
+//! An idle thread keeps some free nodes, and a few dead nodes are tolerated. Each of
 //! these may keep a whole segment. So the advancer reclaims them if there is memory that the
 //! pending timers do not need, and nothing has been scheduled since the last move of the clock (or
 //! the caller asks, by [`Advancer::maintain`]).

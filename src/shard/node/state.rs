@@ -90,14 +90,9 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-<<<<<<< HEAD
 //! - `exchange` and `arm_in_place` read it after they have won the word: no other thread writes it
 //!   then. `reuse` swaps a word whose timer is over, and which does not come again once the
 //!   advancer has freed the node.
-=======
-//! - `exchange` reads it after it has won the word, and so does the thread that holds a cancelled
-//!   node (`linked_for`, `can_be_armed`, `arm_held`): no other thread writes it then.
->>>>>>> main
 //! - The advancer reads it (`pending`, `deadline`), which alone arms timers anew, and not between
 //!   its look and its swap.
 //! - `deadline_of` swaps the word after it has read `base`. Of a timer that recurs, its answer is
