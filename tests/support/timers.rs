@@ -1,6 +1,7 @@
 //! Timers for tests, and checks of their statistics.
 
 use std::cell::Cell;
+use std::sync::mpsc;
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use core_affinity::CoreId;
 use shardwheel::{Clock, Figures, ManualClock, Timer, TimerBuilder, TimerKey};
 
-use super::waiting::{HOUR, PATIENCE, ms};
+use super::waiting::{HOUR, PATIENCE, hear, ms};
 use super::wakers::poll;
 
 /// A timer on a manual clock, and the clock.
@@ -45,6 +46,13 @@ pub(crate) fn pass(clock: &Option<ManualClock>, time: Duration) {
 /// Schedules on a timer that is open and has room.
 pub(crate) fn after(timer: &Timer, delay: Duration, callback: impl FnOnce() + Send + 'static) -> TimerKey {
     timer.schedule_after(delay, callback).expect("the timer is open")
+}
+
+/// Waits until a timer of real time, set now, has fired.
+pub(crate) fn fires(timer: &Timer, delay: Duration) {
+    let (sender, receiver) = mpsc::channel();
+    after(timer, delay, move || sender.send(()).expect("the test waits"));
+    hear(&receiver);
 }
 
 /// Checks that each timer that was accepted has one outcome or is pending. No other thread may use

@@ -168,8 +168,7 @@ fn the_boot_clock_goes_on_where_the_monotonic_clock_stands() {
         let (timer, mut driver) = builder.build_driven().expect("settings within their limits");
         let count = Count::default();
         for minutes in [1, 59, 61] {
-            let count = count.clone();
-            after(&timer, secs(60 * minutes), move || count.one());
+            after(&timer, secs(60 * minutes), count.adds());
         }
         assert_eq!(driver.turn(), 0, "nothing is due");
         let (before, begin, booted) = (clock.now(), Instant::now(), uptime());

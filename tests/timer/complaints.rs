@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use shardwheel::{Clock, Timer};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, threads,
-    until,
+    Count, Dropped, HOUR, Log, after, both, by_hand, fires, hear, in_time, is_balanced, manual, ms, pass,
+    secs, threads, until,
 };
 
 const DAY: Duration = secs(24 * 60 * 60);
@@ -22,7 +22,7 @@ fn far_timers_do_not_delay_near_timers() {
     let log = Log::new();
     let set = |delay| {
         let (entries, time, due) = (log.clone(), clock.clone(), clock.elapsed() + delay);
-        timer.schedule_after(delay, move || entries.add(time.elapsed() == due)).expect("the timer is open");
+        after(&timer, delay, move || entries.add(time.elapsed() == due));
     };
     (12..=20).for_each(|day| set(day * DAY + ms(345)));
     for round in 1..200 {
@@ -40,14 +40,10 @@ fn far_timers_do_not_delay_near_timers() {
 fn far_timers_do_not_delay_near_timers_in_real_time() {
     let timer = threads(2);
     for day in [12, 13, 20, 400, 4_000] {
-        timer.schedule_after(day * DAY, || unreachable!("the timer is far away")).expect("the timer is open");
+        after(&timer, day * DAY, || unreachable!("the timer is far away"));
     }
     for _ in 0..10 {
-        let (sender, receiver) = mpsc::channel();
-        timer
-            .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
-            .expect("the timer is open");
-        hear(&receiver);
+        fires(&timer, ms(5));
     }
     assert_eq!(timer.stats().pending, 5);
 }
@@ -63,7 +59,7 @@ fn no_wheel_wraps_at_a_power_of_two() {
             (30..=43).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).map(ms).collect();
         for &delay in &delays {
             let (entries, time) = (log.clone(), clock.clone());
-            timer.schedule_after(delay, move || entries.add(time.elapsed())).expect("the timer is open");
+            after(&timer, delay, move || entries.add(time.elapsed()));
         }
         clock.advance(ms(1 << 44));
         assert_eq!(log.take(), delays, "in wheels of {size}");
@@ -80,7 +76,7 @@ fn cancelled_timeouts_hold_no_memory() {
     let (mut open, rounds) = (VecDeque::new(), 300_000);
     for _ in 0..rounds {
         let held = Dropped(dropped.clone());
-        open.push_back(timer.schedule_after(secs(300), move || drop(held)).expect("the timer is open"));
+        open.push_back(after(&timer, secs(300), move || drop(held)));
         if open.len() > 1_000 {
             assert!(open.pop_front().is_some_and(|key| timer.cancel(key)));
         }
@@ -101,8 +97,7 @@ fn ever_shorter_cancelled_timeouts_hold_no_memory() {
     let mut most = 0;
     for round in 0..rounds {
         let delay = |i: u64| secs(300_000) - ms(600 * (round * batch + i));
-        let keys: Vec<_> =
-            (0..batch).map(|i| timer.schedule_after(delay(i), || ()).expect("the timer is open")).collect();
+        let keys: Vec<_> = (0..batch).map(|i| after(&timer, delay(i), || ())).collect();
         assert!(keys.into_iter().all(|key| timer.cancel(key)));
         until("the nodes are swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
         most = most.max(timer.stats().node_capacity);
@@ -117,9 +112,7 @@ fn ever_shorter_cancelled_timeouts_hold_no_memory() {
 #[test]
 fn memory_goes_back_while_nothing_is_due() {
     let timer = threads(1);
-    let keys: Vec<_> = (0..200_000)
-        .map(|_| timer.schedule_after(secs(300_000), || ()).expect("the timer is open"))
-        .collect();
+    let keys: Vec<_> = (0..200_000).map(|_| after(&timer, secs(300_000), || ())).collect();
     let peak = timer.stats().node_capacity;
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
     until("memory has gone back", || timer.stats().node_capacity <= peak / 3);
@@ -133,7 +126,7 @@ fn a_few_cancelled_timers_of_a_burst_keep_no_memory() {
     let timer = threads(1);
     let schedule = |i| {
         let delay = if i % 500 == 0 { secs(300_000) } else { ms(100) };
-        timer.schedule_after(delay, || ()).expect("the timer is open")
+        after(&timer, delay, || ())
     };
     let far: Vec<_> = (0..200_000).map(|i| (i, schedule(i))).filter(|(i, _)| i % 500 == 0).collect();
     until("the others have fired", || timer.stats().pending == far.len());
@@ -155,7 +148,7 @@ fn a_stale_clock_fires_nothing_early() {
         for delay in [1, 2, 20, 300, 5_000].map(ms) {
             let (entries, time, due) = (log.clone(), clock.clone(), clock.elapsed() + delay);
             let callback = move || entries.add((time.elapsed(), due));
-            timer.schedule_after(delay, callback).expect("the timer is open");
+            after(&timer, delay, callback);
         }
         clock.advance(secs(5));
         let seen = log.take();
@@ -172,7 +165,7 @@ fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
         let (sender, receiver) = mpsc::channel();
         let begin = Instant::now();
         let tell = move || sender.send(begin.elapsed()).expect("the test waits");
-        timer.schedule_after(ms(10), tell).expect("the timer is open");
+        after(&timer, ms(10), tell);
         let took = hear(&receiver);
         assert!(took >= ms(10) && took < secs(5), "{took:?}");
     }
@@ -197,7 +190,7 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     for delay in (0..20).map(|i| 10 * i) {
         let (sender, begin) = (sender.clone(), Instant::now());
         let tell = move || sender.send((begin.elapsed(), ms(delay))).expect("the test waits");
-        timer.schedule_after(ms(delay), tell).expect("the timer is open");
+        after(&timer, ms(delay), tell);
     }
     for _ in 0..20 {
         let (took, delay) = hear(&receiver);
@@ -237,12 +230,8 @@ fn an_idle_thread_sleeps() {
     let timer = Timer::builder().shards(1).thread_name("idle").build().expect("settings within their limits");
     for pending in [false, true] {
         if pending {
-            timer.schedule_after(HOUR, || ()).expect("the timer is open");
-            let (sender, receiver) = mpsc::channel();
-            timer
-                .schedule_after(ms(1), move || sender.send(()).expect("the test waits"))
-                .expect("the timer is open");
-            hear(&receiver);
+            after(&timer, HOUR, || ());
+            fires(&timer, ms(1));
             thread::sleep(ms(100));
         }
         let Some(before) = sleeps_of("idle-0") else { return };
@@ -257,8 +246,7 @@ fn an_idle_thread_sleeps() {
 #[test]
 fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
     let timer = Timer::builder().shards(1).thread_name("kept").build().expect("settings within their limits");
-    let keys: Vec<_> =
-        (0..300_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
+    let keys: Vec<_> = (0..300_000).map(|_| after(&timer, HOUR, || ())).collect();
     let cancelled = keys.iter().enumerate().filter(|(nth, _)| nth % 10_000 != 0);
     assert!(cancelled.into_iter().all(|(_, &key)| timer.cancel(key)));
     if sleeps_of("kept-0").is_some() {
@@ -277,11 +265,7 @@ fn a_far_timer_wakes_the_thread_once_per_level() {
         Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16);
     let timer = builder.build().expect("settings within their limits");
     let Some(before) = sleeps_of("far-0") else { return };
-    let (sender, receiver) = mpsc::channel();
-    timer
-        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
-        .expect("the timer is open");
-    hear(&receiver);
+    fires(&timer, ms(200));
     let woken = sleeps_of("far-0").expect("the thread exists") - before;
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }
@@ -298,13 +282,11 @@ fn a_callback_may_schedule_any_number_of_timers() {
             let (inner, mine) = (timer.clone(), count.clone());
             let outer = move || {
                 for delay in 0..600 {
-                    let again = mine.clone();
-                    inner.schedule_after(ms(delay % 40), move || again.one()).expect("the timer is open");
-                    let again = mine.clone();
-                    inner.schedule_at(Instant::now(), move || again.one()).expect("the timer is open");
+                    after(&inner, ms(delay % 40), mine.adds());
+                    inner.schedule_at(Instant::now(), mine.adds()).expect("the timer is open");
                 }
             };
-            timer.schedule_after(ms(1), outer).expect("the timer is open");
+            after(&timer, ms(1), outer);
             until("all timers have fired", || count.get() == 1_200);
             is_balanced(&timer);
         }
@@ -320,11 +302,11 @@ fn callbacks_are_dropped_while_no_lock_is_held() {
         for (timer, clock) in both() {
             let log = Log::new();
             let held = UsesTimer(timer.clone(), log.clone());
-            let key = timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+            let key = after(&timer, HOUR, move || drop(held));
             assert!(timer.cancel(key));
             assert_eq!(log.take(), [true]);
             let held = UsesTimer(timer.clone(), log.clone());
-            timer.schedule_after(ms(1), move || _ = &held).expect("the timer is open");
+            after(&timer, ms(1), move || _ = &held);
             pass(&clock, ms(1));
             until("the timer has fired", || log.len() == 1);
             assert_eq!(log.take(), [true]);
@@ -338,7 +320,7 @@ struct UsesTimer(Timer, Log<bool>);
 
 impl Drop for UsesTimer {
     fn drop(&mut self) {
-        let key = self.0.schedule_after(HOUR, || ()).expect("the timer is open");
+        let key = after(&self.0, HOUR, || ());
         let moved = self.0.reschedule_after(key, ms(500)).expect("the timer is pending");
         self.1.add(self.0.stats().pending > 0 && self.0.cancel(moved));
     }

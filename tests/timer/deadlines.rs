@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{ManualClock, Timer};
 
 use crate::support::{
-    Count, HOUR, Log, PATIENCE, by_hand, hear, is_balanced, manual, ms, secs, threads, until,
+    Count, HOUR, Log, PATIENCE, after, by_hand, fires, hear, is_balanced, manual, ms, secs, threads, until,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -16,7 +16,7 @@ fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Dur
     let log = Log::new();
     for &delay in delays {
         let (log, clock) = (log.clone(), clock.clone());
-        timer.schedule_after(delay, move || log.add((delay, clock.elapsed()))).expect("the timer is open");
+        after(&timer, delay, move || log.add((delay, clock.elapsed())));
     }
     log
 }
@@ -28,7 +28,7 @@ fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
     for &delay in delays {
         let (sender, begin) = (sender.clone(), Instant::now());
         let callback = move || sender.send((delay, begin.elapsed())).expect("the test waits");
-        timer.schedule_after(ms(delay), callback).expect("the timer is open");
+        after(&timer, ms(delay), callback);
     }
     let late = |(delay, took): (u64, Duration)| {
         took.checked_sub(ms(delay)).unwrap_or_else(|| panic!("{delay} ms took {took:?}: early"))
@@ -122,13 +122,8 @@ fn a_ten_second_timer_does_not_fire_at_three() {
 #[test]
 fn a_long_timer_does_not_fire_with_a_short_one_in_real_time() {
     let (timer, begin, fired) = (threads(2), Instant::now(), Count::default());
-    let long = fired.clone();
-    timer.schedule_after(HOUR, move || long.one()).expect("the timer is open");
-    let (sender, receiver) = mpsc::channel();
-    timer
-        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
-        .expect("the timer is open");
-    hear(&receiver);
+    after(&timer, HOUR, fired.adds());
+    fires(&timer, ms(200));
     assert!(begin.elapsed() >= ms(200));
     assert_eq!((fired.get(), timer.stats().pending), (0, 1));
 }
@@ -176,9 +171,7 @@ fn the_longest_delay_does_not_wrap_and_can_be_cancelled() {
 #[test]
 fn the_longest_delay_does_not_stop_a_thread() {
     let timer = threads(1);
-    let key = timer
-        .schedule_after(Duration::MAX, || unreachable!("the timer never fires"))
-        .expect("the timer is open");
+    let key = after(&timer, Duration::MAX, || unreachable!("the timer never fires"));
     let late = lateness_of_each(&timer, &[100]);
     assert!(late[0] < secs(5));
     let moved = timer.reschedule_after(key, Duration::MAX).expect("the timer is pending");
@@ -242,7 +235,7 @@ fn a_timer_set_later_may_be_due_first() {
     assert_eq!(log.take(), [(ms(5), ms(5)), (ms(10), ms(10))]);
 
     let timer = threads(1);
-    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    after(&timer, HOUR, || ());
     std::thread::sleep(ms(20));
     assert!(lateness_of_each(&timer, &[5])[0] < secs(5));
 }
@@ -264,8 +257,8 @@ fn a_timer_fires_once_after_its_driver_was_delayed() {
 fn a_timer_fires_once_after_a_slow_callback() {
     let (timer, log, begin) = (threads(1), Log::new(), Instant::now());
     let mine = log.clone();
-    timer.schedule_after(ms(1), || std::thread::sleep(ms(100))).expect("the timer is open");
-    timer.schedule_after(ms(50), move || mine.add(begin.elapsed())).expect("the timer is open");
+    after(&timer, ms(1), || std::thread::sleep(ms(100)));
+    after(&timer, ms(50), move || mine.add(begin.elapsed()));
     until("the second fires", || timer.stats().fired == 2 && log.len() == 1);
     assert!(log.take()[0] >= ms(100));
     assert!(timer.stats().longest_callback >= ms(100));

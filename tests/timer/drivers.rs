@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{Drivers, Placement, Timer, TimerBuilder, TimerKey};
 
 use crate::support::ledger::{End, Ledger};
-use crate::support::ms;
+use crate::support::{after, ms};
 
 /// What happens in time on an idle machine has happened after this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,9 +32,7 @@ fn threads_of(timer: &Timer) -> HashSet<ThreadId> {
     let (send, receive) = channel();
     for _ in 0..timer.shards() {
         let send = send.clone();
-        timer
-            .schedule_after(ms(2), move || _ = send.send(thread::current().id()))
-            .expect("the timer is open");
+        after(&timer, ms(2), move || _ = send.send(thread::current().id()));
     }
     drop(send);
     receive.iter().collect()
@@ -86,10 +84,10 @@ fn callbacks_that_block_hold_up_no_other_shard() {
     for wait in wait {
         let done = done.clone();
         let blocks = move || _ = done.send(wait.recv_timeout(PATIENCE).is_ok());
-        timer.schedule_after(ms(5), blocks).expect("the timer is open");
+        after(&timer, ms(5), blocks);
     }
     let release = move || go.iter().for_each(|go| _ = go.send(()));
-    timer.schedule_after(ms(10), release).expect("the timer is open");
+    after(&timer, ms(10), release);
     assert!((0..3).all(|_| returned.recv().expect("each callback returns")));
 }
 
@@ -104,9 +102,9 @@ fn a_shard_that_was_idle_is_not_held_up_either() {
         _ = blocked.send(());
         wait.recv_timeout(PATIENCE).is_ok()
     };
-    timer.schedule_after(ms(1), move || assert!(blocks(), "the other shard is held up")).expect("it is open");
+    after(&timer, ms(1), move || assert!(blocks(), "the other shard is held up"));
     is_blocked.recv().expect("the callback runs");
-    timer.schedule_after(ms(1), move || _ = release.send(())).expect("the timer is open");
+    after(&timer, ms(1), move || _ = release.send(()));
     until(|| timer.stats().fired == 2);
     drop(timer.shutdown());
     assert_eq!(timer.stats().panics, 0);
@@ -245,7 +243,7 @@ fn how_late_others_are_while_a_callback_blocks() {
         };
         timer.schedule_every(ms(1), lateness).expect("the timer is open");
     }
-    timer.schedule_after(ms(300), || thread::sleep(BLOCKED)).expect("the timer is open");
+    after(&timer, ms(300), || thread::sleep(BLOCKED));
     thread::sleep(2 * BLOCKED);
     drop(timer.shutdown());
     let mut latest = *latest.lock().expect("no callback panics");

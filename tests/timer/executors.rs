@@ -35,7 +35,7 @@ fn a_closure_is_an_executor() {
         job.run();
     };
     let (timer, clock) = by_hand(Timer::builder().executor_fn(execute));
-    timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+    after(&timer, ms(1), move || mine.one());
     clock.advance(ms(1));
     assert_eq!((given.get(), ran.get()), (1, 1));
 }
@@ -51,7 +51,7 @@ fn runs_on(timer: &Timer, name: &str) {
             let name = thread::current().name().unwrap_or_default().to_owned();
             sender.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
         };
-        timer.schedule_after(ms(delay), tell).expect("the timer is open");
+        after(&timer, ms(delay), tell);
     }
     for _ in 0..5 {
         let (on, in_time) = hear(&receiver);
@@ -177,7 +177,7 @@ fn a_panic_of_the_executor_is_reported() {
     let panics = |_: Job| panic!("the executor panics");
     let (timer, clock) = by_hand(Timer::builder().executor(panics).on_panic(hook));
     let [once, recurring] = [(); 2].map(|()| Dropped(dropped.clone()));
-    let first = timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
+    let first = after(&timer, ms(1), move || drop(once));
     let callback = move || unreachable!("{}", recurring.0.get());
     let second = timer.schedule_every(ms(2), callback).expect("the timer is open");
     clock.advance(ms(10));
@@ -205,7 +205,7 @@ fn a_panic_of_a_job_is_counted() {
 fn a_panic_of_a_dropped_job_is_counted() {
     let set = |timer: &Timer| {
         let [once, recurring] = [Bomb, Bomb];
-        timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
+        after(&timer, ms(1), move || drop(once));
         let callback = move || _ = &recurring;
         timer.schedule_every(ms(1), callback).expect("the timer is open");
     };
@@ -236,10 +236,8 @@ fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
     let (timer, clock) =
         by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
     let count = Count::default();
-    let [first, second] = [(); 2].map(|()| {
-        let mine = count.clone();
-        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open")
-    });
+    let [first, second] =
+        [(); 2].map(|()| timer.schedule_every(ms(10), count.adds()).expect("the timer is open"));
     let run_all = || {
         let waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         let number = waiting.len();
@@ -294,11 +292,11 @@ fn a_job_and_an_executor_may_shut_down() {
     in_time(|| {
         let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
         let timer = on(move |job: Job| pool.spawn(|| job.run()));
-        timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        after(&timer, HOUR, || ());
         let (sender, receiver) = mpsc::channel();
         let inner = timer.clone();
         let shutdown = move || sender.send(inner.shutdown().len()).expect("the test waits");
-        timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+        after(&timer, ms(1), shutdown);
         assert_eq!(hear(&receiver), 1);
         is_balanced(&timer);
 
@@ -315,7 +313,7 @@ fn a_job_and_an_executor_may_shut_down() {
         *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
         let entries = log.clone();
         timer.schedule_every(ms(1), move || entries.add(100)).expect("the timer is open");
-        timer.schedule_after(ms(1), || ()).expect("the timer is open");
+        after(&timer, ms(1), || ());
         pass(&Some(clock), ms(10));
         assert_eq!(log.take(), [1, 100]);
         is_balanced(&timer);
@@ -334,9 +332,9 @@ fn a_slow_job_delays_no_shard() {
         begun.send(()).expect("the test waits");
         until("the test releases the callback", || gate.load(Ordering::SeqCst));
     };
-    timer.schedule_after(ms(1), slow).expect("the timer is open");
+    after(&timer, ms(1), slow);
     hear(&receiver);
-    timer.schedule_after(ms(5), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    after(&timer, ms(5), move || sender.send(()).expect("the test waits"));
     hear(&receiver);
     thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
@@ -410,8 +408,7 @@ fn a_job_waits_neither_for_a_callback_nor_for_a_clock() {
         let (timer, clock) = manual();
         let (moved, has_moved) = mpsc::channel();
         let (moves, count) = (clock.clone(), Count::default());
-        let due = count.clone();
-        after(&timer, ms(8), move || due.one());
+        after(&timer, ms(8), count.adds());
         after(&timer, ms(1), move || {
             after(&pool, ms(1), move || {
                 moves.advance(ms(7));

@@ -296,10 +296,7 @@ fn a_group_that_ends_while_an_executor_has_its_jobs() {
     let (sender, jobs) = mpsc::channel();
     let (timer, clock) = by_hand(Timer::builder().shards(1).executor(Later(sender)));
     let (group, runs) = (timer.group(), Count::default());
-    let counted = || {
-        let runs = runs.clone();
-        move || runs.one()
-    };
+    let counted = || runs.adds();
     after(&group, secs(1), counted());
     group.schedule_every(secs(1), counted()).expect("the timer is open");
     let repeat = counted();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{BuildError, Clock, Executor, Figures, Job, ManualClock, Timer, TimerBuilder};
 
-use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
+use crate::support::{Count, after, are_threads, hear, manual, ms, secs, threads, threads_named};
 
 /// The error of these settings.
 fn refusal(builder: TimerBuilder) -> BuildError {
@@ -70,7 +70,7 @@ fn a_pinned_thread_runs_on_its_core() {
     let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(core_affinity::get_core_ids()).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     let may_run_on = hear(&receiver).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
     let stats = timer.stats();
     assert_eq!(stats.total.core, None);
@@ -103,7 +103,7 @@ fn threads_have_names() {
         Timer::builder().shards(3).thread_name("wheels").build().expect("settings within their limits");
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(thread::current().name().map(str::to_owned)).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     let name = hear(&receiver).expect("it has a name");
     assert!(["wheels-0", "wheels-1", "wheels-2"].contains(&&*name), "{name}");
     if let Some(names) = threads_named("wheels-") {
@@ -121,7 +121,7 @@ fn a_manual_clock_has_no_threads() {
     assert_eq!(timer.shards(), 3);
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(thread::current().id()).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     clock.advance(ms(1));
     assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
 }
@@ -142,7 +142,7 @@ fn a_user_defined_clock_sets_the_speed() {
     let (sender, receiver) = mpsc::channel();
     let (begin, inner) = (timer.now(), timer.clone());
     let tell = move || sender.send(inner.now() - begin).expect("the test waits");
-    timer.schedule_after(ms(100), tell).expect("the timer is open");
+    after(&timer, ms(100), tell);
     let passed = hear(&receiver);
     assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
 }
@@ -164,8 +164,7 @@ fn a_clock_that_wraps_a_manual_clock_is_driven_by_it() {
     let wrapped = Counting(clock.clone(), reads.clone());
     let timer = Timer::builder().clock(wrapped).build().expect("settings within their limits");
     let count = Count::default();
-    let mine = count.clone();
-    timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+    timer.schedule_every(ms(10), count.adds()).expect("the timer is open");
     clock.advance(secs(1));
     assert_eq!(count.get(), 100);
     assert!(reads.get() > 100);
@@ -179,7 +178,7 @@ fn debug_output_names_the_type_and_its_settings() {
     assert!(format!("{:?}", Timer::builder().shards(3)).contains("shards: Some(3)"));
     clock.advance(ms(1500));
     assert!(format!("{clock:?}").contains("1.5s"));
-    timer.schedule_after(ms(1), || ()).expect("the timer is open");
+    after(&timer, ms(1), || ());
     assert!(format!("{:?}", timer.stats().lateness).contains("p99"));
     assert!(format!("{:?}", timer.shutdown()).contains("len: 1"));
     assert_eq!(Figures::default().pending, 0);
@@ -226,7 +225,7 @@ fn a_clock_and_an_executor_may_be_shared() {
         builder.build().expect("settings within their limits")
     });
     for timer in &timers {
-        timer.schedule_after(ms(5), || ()).expect("the timer is open");
+        after(&timer, ms(5), || ());
     }
     manual.advance(ms(5));
     assert_eq!((runs.get(), timers.map(|timer| timer.stats().fired)), (2, [1, 1]));

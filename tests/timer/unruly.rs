@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use shardwheel::{Clock, Job, ManualClock, Timer};
 
 use crate::support::{
-    Count, HOUR, are_threads, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, threads, until,
+    Count, HOUR, after, are_threads, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, threads,
+    until,
 };
 
 /// Counts its drop, and panics.
@@ -40,7 +41,7 @@ fn a_callback_that_parks_does_not_delay_shutdown() {
                 thread::sleep(ms(3));
                 thread::park_timeout(ms(0));
             };
-            timer.schedule_after(ms(1), parks).expect("the timer is open");
+            after(&timer, ms(1), parks);
             hear(&receiver);
             let (other, gate) = (timer.clone(), Arc::clone(&stop));
             let ender = thread::spawn(move || {
@@ -67,7 +68,7 @@ fn a_job_may_shut_down_while_the_executor_is_full() {
                 thread::sleep(ms(20));
                 let _ = sender.send(inner.shutdown().len());
             };
-            timer.schedule_after(ms(1), ends).expect("the timer is open");
+            after(&timer, ms(1), ends);
         }
         let pool = thread::spawn(move || receive.into_iter().for_each(Job::run));
         assert_eq!(hear(&receiver), 8, "one runs, one is with the executor");
@@ -93,8 +94,8 @@ fn two_callbacks_may_shut_each_others_timer_down() {
                     ended.one();
                 };
                 // Set first, as the other callback may end this timer as soon as both run.
-                timers[own].schedule_after(HOUR, || ()).expect("the timer is open");
-                timers[own].schedule_after(ms(1), ends).expect("the timer is open");
+                after(&timers[own], HOUR, || ());
+                after(&timers[own], ms(1), ends);
             }
             until("both callbacks have ended", || ended.get() == 2);
             timers.iter().for_each(is_balanced);
@@ -116,9 +117,8 @@ fn two_manual_clocks_may_move_each_other() {
                     until("both callbacks run", || ready.get() == 2);
                     clock.advance(ms(100));
                 };
-                sides[own].0.schedule_after(ms(1), moves).expect("the timer is open");
-                let late = late.clone();
-                sides[own].0.schedule_after(ms(50), move || late.one()).expect("the timer is open");
+                after(&sides[own].0, ms(1), moves);
+                after(&sides[own].0, ms(50), late.adds());
             }
             thread::scope(|scope| {
                 sides.iter().for_each(|(_, clock)| drop(scope.spawn(|| clock.advance(ms(1)))));
@@ -136,7 +136,7 @@ fn timers_may_be_used_at_a_threads_end() {
     impl Drop for Last {
         fn drop(&mut self) {
             let mine = self.2.clone();
-            self.0.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+            after(&self.0, ms(1), move || mine.one());
             self.1.advance(ms(1));
             drop(self.0.shutdown());
         }
@@ -155,7 +155,7 @@ fn timers_may_be_used_at_a_threads_end() {
                 LAST.set(Some(Last(timer, clock, mine)));
                 TIMER.with_borrow(|timer| {
                     let timer = timer.as_ref().expect("the value is there");
-                    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+                    after(&timer, HOUR, || ());
                 });
             })
             .join()
@@ -190,7 +190,7 @@ fn panics_in_the_drops_of_schedules_and_callbacks_are_counted() {
         assert_eq!((count.get(), timer.stats().pending), (4, 1));
         for _ in 0..10 {
             let bomb = Bomb(count.clone());
-            timer.schedule_after(HOUR, move || drop(bomb)).expect("the timer is open");
+            after(&timer, HOUR, move || drop(bomb));
         }
         let unfired = timer.shutdown();
         assert_eq!((unfired.len(), timer.stats().handed_back, timer.stats().pending), (11, 11, 0));
@@ -230,10 +230,10 @@ fn a_clock_that_is_set_back_makes_nothing_early() {
     thread::sleep(ms(5));
     let (sender, receiver) = mpsc::channel();
     let other = sender.clone();
-    timer.schedule_after(ms(1), move || other.send(0).expect("the test waits")).expect("the timer is open");
+    after(&timer, ms(1), move || other.send(0).expect("the test waits"));
     assert_eq!(hear(&receiver), 0);
     back.store(true, Ordering::SeqCst);
-    timer.schedule_after(ms(50), move || sender.send(1).expect("the test waits")).expect("the timer is open");
+    after(&timer, ms(50), move || sender.send(1).expect("the test waits"));
     assert!(receiver.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
 }
 
@@ -253,8 +253,7 @@ fn clocks_may_panic_park_and_shut_down() {
             Instant::now()
         });
         let count = Count::default();
-        let mine = count.clone();
-        timer.schedule_every(ms(2), move || mine.one()).expect("the timer is open");
+        timer.schedule_every(ms(2), count.adds()).expect("the timer is open");
         until("the timer recurs", || count.get() > 20);
         assert!(timer.stats().panics > 0);
         assert_eq!(timer.shutdown().len(), 1);
@@ -272,7 +271,7 @@ fn clocks_may_panic_park_and_shut_down() {
             Instant::now()
         });
         for _ in 0..10 {
-            timer.schedule_after(HOUR, || ()).expect("the timer is open");
+            after(&timer, HOUR, || ());
         }
         *place.lock().expect("no thread panics with the lock") = Some(timer.clone());
         // Wakes the thread, unless the timer has been shut down already.
@@ -291,7 +290,7 @@ fn a_fast_clock_is_followed() {
         let (begin, inner) = (timer.now(), timer.clone());
         let (sender, receiver) = mpsc::channel();
         let tell = move || sender.send(inner.now() - begin).expect("the test waits");
-        timer.schedule_after(ms(1_000) * speed, tell).expect("the timer is open");
+        after(&timer, ms(1_000) * speed, tell);
         let late = hear(&receiver) - ms(1_000) * speed;
         assert!(late < ms(500) * speed, "{late:?} late at speed {speed}");
     }
@@ -308,7 +307,7 @@ fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
         };
         let builder = Timer::builder().shards(2).thread_name("xunruly").executor(execute);
         let timer = builder.build().expect("settings within their limits");
-        let set = || timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let set = || after(&timer, HOUR, || ());
         let count = 1 + usize::from(on_shard(&timer, 1, set).is_some());
         set();
         assert_eq!(timer.shutdown().len(), count);
@@ -324,8 +323,7 @@ fn scheduling_at_the_end_of_time_does_not_overflow() {
     let (timer, clock) = by_hand(Timer::builder().tick(Duration::from_nanos(1)));
     clock.jump(Duration::MAX);
     let count = Count::default();
-    let mine = count.clone();
-    timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+    after(&timer, ms(1), count.adds());
     timer.schedule_at(Instant::now(), || ()).expect("the timer is open");
     clock.advance(ms(1));
     is_balanced(&timer);

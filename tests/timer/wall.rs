@@ -184,8 +184,7 @@ fn a_date_between_two_readings_is_due() {
     // Ten seconds later at each reading.
     let wall = move || BEGIN + secs(10) * u32::try_from(readings.one_more()).expect("few readings");
     let dates = WallSchedule::new(every(secs(10))).clock(wall).look_every(ms(1));
-    let counted = count.clone();
-    timer.schedule_with(dates, move || counted.one()).expect("the timer is open");
+    timer.schedule_with(dates, count.adds()).expect("the timer is open");
     clock.advance(ms(100));
     assert!(count.get() >= 99, "{} calls, of a hundred looks", count.get());
 }

@@ -85,8 +85,7 @@ fn a_timer_on_a_manual_clock_may_be_dropped_at_a_threads_end() {
 fn a_manual_clock_may_be_moved_at_a_threads_end() {
     survives(|| {
         let (count, (timer, clock)) = (Count::default(), manual());
-        let mine = count.clone();
-        after(&timer, ms(5), move || mine.one());
+        after(&timer, ms(5), count.adds());
         at_a_threads_end(move || clock.advance(ms(5)));
         assert_eq!((count.get(), timer.stats().fired), (1, 1));
     });
@@ -133,8 +132,7 @@ fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     let (bomb, count) = (Bomb, Count::default());
     timer.schedule_with(schedule, move || _ = &bomb).expect("the timer is open");
     for delay in [5, 50] {
-        let mine = count.clone();
-        after(timer, ms(delay), move || mine.one());
+        after(timer, ms(delay), count.adds());
     }
     pass();
     until("the neighbours fire", || count.get() == 2 && timer.stats().pending == 0);

@@ -41,8 +41,7 @@ fn a_panicking_clock_is_counted_and_the_shard_works_on() {
             let (timer, fuse) = tampered(None, panics);
             let (count, begin, sleep) = (Count::default(), timer.now(), timer.sleep(ms(60)));
             let schedule = |delay| {
-                let mine = count.clone();
-                after(&timer, ms(delay), move || mine.one());
+                after(&timer, ms(delay), count.adds());
             };
             [30, 60, 90].into_iter().for_each(schedule);
             let sleeper = thread::spawn(move || (block_on(sleep), begin.elapsed()));
@@ -68,8 +67,7 @@ fn a_panicking_clock_leaves_a_manual_timer_usable() {
             let (timer, fuse) = tampered(Some(clock.clone()), panics);
             let count = Count::default();
             for delay in [30, 60, 90] {
-                let mine = count.clone();
-                after(&timer, ms(delay), move || mine.one());
+                after(&timer, ms(delay), count.adds());
             }
             after(&timer, HOUR, || ());
             fuse.set(nth);

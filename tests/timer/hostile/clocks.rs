@@ -142,13 +142,11 @@ fn a_shard_that_is_behind_goes_on_by_a_clock_that_is_ahead() {
         clock.to(HOUR, &timer);
         let (count, repeated) = (Count::default(), Count::default());
         for _ in 0..5_000 {
-            let count = count.clone();
-            after(&timer, ms(20), move || count.one());
+            after(&timer, ms(20), count.adds());
         }
         until("all have fired", || count.get() == 5_000);
 
-        let counted = repeated.clone();
-        timer.schedule_every(ms(100), move || counted.one()).expect("the timer is open");
+        timer.schedule_every(ms(100), repeated.adds()).expect("the timer is open");
         clock.to(2 * HOUR, &timer);
         until("an hour is made up for", || repeated.get() >= 36_000);
     });
@@ -226,8 +224,7 @@ fn a_manual_clock_moves_although_the_clock_around_it_lags() {
                 let timer =
                     Timer::builder().shards(2).clock(clock).build().expect("the settings are in range");
                 let count = Count::default();
-                let mine = count.clone();
-                after(&timer, ms(5), move || mine.one());
+                after(&timer, ms(5), count.adds());
                 moods.store(mood, Ordering::SeqCst);
                 for _ in 0..2 {
                     if is_jump {
@@ -273,8 +270,7 @@ fn what_is_due_fires_in_the_same_move_although_the_clock_panics_once() {
             let timer = Timer::builder().shards(1).clock(clock).build().expect("the settings are in range");
             let count = Count::default();
             for due in [5, 7] {
-                let mine = count.clone();
-                after(&timer, ms(due), move || mine.one());
+                after(&timer, ms(due), count.adds());
             }
             readings_left.store(reading, Ordering::SeqCst);
             manual.advance(ms(10));

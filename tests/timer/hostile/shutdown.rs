@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use shardwheel::{Job, ManualClock, Timer};
 
 use crate::support::{
-    Count, HOUR, Log, Tampered, after, hear, is_on_shard_of, manual, ms, threads, until, watched,
+    Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until, watched,
 };
 
 /// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
@@ -102,9 +102,7 @@ fn a_clock_that_parks_takes_no_producers_wake() {
         after(&timer, HOUR, || ());
         for pause in (0..100).step_by(5) {
             thread::sleep(ms(pause));
-            let (sender, receiver) = mpsc::channel();
-            after(&timer, ms(1), move || sender.send(()).expect("the test waits"));
-            hear(&receiver);
+            fires(&timer, ms(1));
         }
     });
 }
@@ -278,8 +276,7 @@ fn a_callback_waits_for_no_callback_of_a_clock_that_it_moves() {
     watched(|| {
         let (timer, clock) = manual();
         let fired = Count::default();
-        let counted = fired.clone();
-        after(&timer, ms(20), move || counted.one());
+        after(&timer, ms(20), fired.adds());
         let (moved, driven, mut driver) = (clock.clone(), clock.clone(), None);
         let drive = || driver = Some(thread::spawn(move || driven.advance(ms(1))));
         acts_beside_a_callback(&timer, drive, move || moved.advance(ms(30)));
