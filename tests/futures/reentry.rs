@@ -42,7 +42,7 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
 #[test]
 fn a_waker_may_schedule() {
     let action = |timer: &Timer| {
-        let key = after(&timer, HOUR, || ());
+        let key = after(timer, HOUR, || ());
         let moved = timer.reschedule_after(key, ms(500)).expect("the timer is pending");
         (timer.cancel(moved), timer.stats().pending)
     };
@@ -72,7 +72,7 @@ fn a_waker_may_shut_the_timer_down() {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
         is_pending(&mut sleep, &waker);
-        after(&timer, HOUR, || ());
+        after(timer, HOUR, || ());
         let unfired = timer.shutdown().len();
         (unfired, bell.rings(), ready(&mut sleep).is_err_and(|error| error.is_shut_down()))
     };

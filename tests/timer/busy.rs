@@ -21,7 +21,7 @@ fn log_many(timer: &Timer, log: &Log<Duration>) {
     for _ in 0..MANY {
         let entries = log.clone();
         let callback = move || entries.add(begin.elapsed());
-        after(&timer, ms(20), callback);
+        after(timer, ms(20), callback);
     }
 }
 

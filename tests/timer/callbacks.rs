@@ -21,7 +21,7 @@ fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
             rearm(&inner, delay, left - 1, runs);
         }
     };
-    after(&timer, delay, callback);
+    after(timer, delay, callback);
 }
 
 /// A callback that schedules itself in 100 ms, at a tick of 100 ms, runs five times in 500 ms;
@@ -90,28 +90,6 @@ fn scheduling_from_callbacks_does_not_deadlock_in_real_time() {
     });
 }
 
-/// Each of 128 callbacks schedules another as far ahead as the wheel reaches, while its own bucket
-/// is being flushed: the new callback runs exactly then. Promises 1 and 7.
-#[test]
-fn timers_set_while_their_bucket_is_flushed_fire_on_time() {
-    for size in [2, 16, 128, 256] {
-        let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
-        let (log, ahead) = (Log::new(), ms(size as u64 - 1));
-        for due in (1..=128).map(ms) {
-            let (inner, time, log) = (timer.clone(), clock.clone(), log.clone());
-            let first = move || {
-                let second = move || log.add((due, time.elapsed()));
-                after(&inner, ahead, second);
-            };
-            after(&timer, due, first);
-        }
-        clock.advance(secs(1));
-        let expected = (1..=128).map(|due| (ms(due), ms(due) + ahead.max(ms(1)))).collect::<Vec<_>>();
-        assert_eq!(log.take(), expected, "in a wheel of {size}");
-        is_balanced(&timer);
-    }
-}
-
 /// Sets `count` timers for the same time, each of which cancels all the others. Returns how many
 /// cancels succeeded in each callback.
 fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -> Vec<usize> {
@@ -123,7 +101,7 @@ fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -
             let keys = keys.lock().expect("no callback panics");
             log.add(keys.iter().filter(|&&key| inner.cancel(key)).count());
         };
-        guard.push(after(&timer, ms(5), callback));
+        guard.push(after(timer, ms(5), callback));
     }
     drop(guard);
     pass(clock, ms(5));

@@ -32,7 +32,7 @@ fn threads_of(timer: &Timer) -> HashSet<ThreadId> {
     let (send, receive) = channel();
     for _ in 0..timer.shards() {
         let send = send.clone();
-        after(&timer, ms(2), move || _ = send.send(thread::current().id()));
+        after(timer, ms(2), move || _ = send.send(thread::current().id()));
     }
     drop(send);
     receive.iter().collect()

@@ -51,7 +51,7 @@ fn runs_on(timer: &Timer, name: &str) {
             let name = thread::current().name().unwrap_or_default().to_owned();
             sender.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
         };
-        after(&timer, ms(delay), tell);
+        after(timer, ms(delay), tell);
     }
     for _ in 0..5 {
         let (on, in_time) = hear(&receiver);
@@ -205,7 +205,7 @@ fn a_panic_of_a_job_is_counted() {
 fn a_panic_of_a_dropped_job_is_counted() {
     let set = |timer: &Timer| {
         let [once, recurring] = [Bomb, Bomb];
-        after(&timer, ms(1), move || drop(once));
+        after(timer, ms(1), move || drop(once));
         let callback = move || _ = &recurring;
         timer.schedule_every(ms(1), callback).expect("the timer is open");
     };

@@ -143,7 +143,7 @@ fn calls_on_the_global_timer_have_places() {
 fn a_function_that_tracks_its_caller_is_no_place() {
     #[track_caller]
     fn minute(timer: &Timer) {
-        after(&timer, secs(60), || ());
+        after(timer, secs(60), || ());
     }
     let (timer, _clock) = manual();
     let line = line!() + 1;
@@ -178,7 +178,7 @@ fn what_is_overdue_is_late() {
 
 #[track_caller]
 fn after_here(timer: &Timer, delay: Duration) {
-    after(&timer, delay, || ());
+    after(timer, delay, || ());
 }
 
 #[test]

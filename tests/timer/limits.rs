@@ -197,7 +197,7 @@ fn a_key_names_nothing_in_another_timer() {
     let three = || by_hand(Timer::builder().shards(3)).0;
     for (mine, other) in [(threads(1), three()), (three(), three())] {
         let set = |timer: &Timer| -> [TimerKey; 2] {
-            let once = after(&timer, HOUR, || ());
+            let once = after(timer, HOUR, || ());
             [once, timer.schedule_every(HOUR, || ()).expect("the timer is open")]
         };
         let on_last =
@@ -292,6 +292,6 @@ fn the_statistics_of_the_shards_add_up() {
 }
 
 fn put_off_three(timer: &Timer) {
-    let keys = [(); 3].map(|()| after(&timer, HOUR, || ()));
+    let keys = [(); 3].map(|()| after(timer, HOUR, || ()));
     assert!(keys.iter().all(|&key| timer.reschedule_after(key, 2 * HOUR) == Some(key)));
 }

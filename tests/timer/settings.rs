@@ -225,7 +225,7 @@ fn a_clock_and_an_executor_may_be_shared() {
         builder.build().expect("settings within their limits")
     });
     for timer in &timers {
-        after(&timer, ms(5), || ());
+        after(timer, ms(5), || ());
     }
     manual.advance(ms(5));
     assert_eq!((runs.get(), timers.map(|timer| timer.stats().fired)), (2, [1, 1]));

@@ -161,7 +161,7 @@ fn in_a_child(is_right: impl FnOnce() -> bool) {
 #[cfg(target_os = "linux")]
 fn fires(timer: &Timer, limit: Duration) -> bool {
     let (sender, receiver) = mpsc::channel();
-    after(&timer, ms(1), move || sender.send(()).unwrap());
+    after(timer, ms(1), move || sender.send(()).unwrap());
     receiver.recv_timeout(limit).is_ok()
 }
 
@@ -194,7 +194,7 @@ fn a_forked_process_and_the_global_timer() {
         assert!(fires(Timer::global(), secs(20)));
         in_a_child(|| {
             let global = Timer::global();
-            let key = after(&global, HOUR, || ());
+            let key = after(global, HOUR, || ());
             !fires(global, ms(200)) && global.cancel(key) && global.stats().pending == 1 && makes_one()
         });
     });
