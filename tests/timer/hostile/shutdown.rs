@@ -53,28 +53,20 @@ fn shuts_down(timer: Timer) {
     assert_eq!(timer.shutdown().len(), 1);
 }
 
-/// A callback waits for a message. Promise 8.
+/// A callback waits for a message, for a scoped thread, or for a future, while its timer is shut down
+/// or its last handle is dropped. Promise 8.
 #[test]
-fn shutdown_returns_while_a_callback_receives() {
-    ends_while_a_callback_waits(receives, shuts_down);
-}
-
-/// A callback waits for a scoped thread. Promise 8.
-#[test]
-fn shutdown_returns_while_a_callback_leaves_a_scope() {
-    ends_while_a_callback_waits(leaves_a_scope, shuts_down);
-}
-
-/// A callback blocks on a future. Promise 8.
-#[test]
-fn shutdown_returns_while_a_callback_blocks_on_a_future() {
-    ends_while_a_callback_waits(blocks_on, shuts_down);
-}
-
-/// The last handle is dropped while a callback waits for a message. Promise 8.
-#[test]
-fn dropping_the_last_handle_returns_while_a_callback_receives() {
-    ends_while_a_callback_waits(receives, drop);
+fn the_end_returns_while_a_callback_waits() {
+    let cases: [(&str, fn(Receiver<()>), fn(Timer)); 4] = [
+        ("shutdown_returns_while_a_callback_receives", receives, shuts_down),
+        ("shutdown_returns_while_a_callback_leaves_a_scope", leaves_a_scope, shuts_down),
+        ("shutdown_returns_while_a_callback_blocks_on_a_future", blocks_on, shuts_down),
+        ("dropping_the_last_handle_returns_while_a_callback_receives", receives, drop),
+    ];
+    for (name, wait, end) in cases {
+        println!("{name}");
+        ends_while_a_callback_waits(wait, end);
+    }
 }
 
 /// A timer whose shard's thread parks whenever it reads the clock.
@@ -152,25 +144,19 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
     runner.join().expect("the executor goes with the timer");
 }
 
-/// Shutdown does not wait for the executor that its own job blocks. Promises 7 and 8.
+/// Shutdown does not wait for the executor that its own job blocks; nor where the thread that moves a
+/// manual clock is in the executor. Promises 7 and 8.
 #[test]
 fn a_job_may_shut_down_while_the_executor_is_full() {
     for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, None));
-    }
-}
-
-/// The same where the thread that moves a manual clock is in the executor. Promises 7 and 8.
-#[test]
-fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
-    for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, Some(ManualClock::new())));
     }
 }
 
 /// One callback of each timer runs at the same moment, and ends the next timer; `drive` moves their
 /// clocks.
-fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualClock>>) {
+fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<ManualClock>) {
     let meeting = Arc::new(Barrier::new(timers.len()));
     let (sender, receiver) = mpsc::channel();
     for (i, timer) in timers.iter().enumerate() {
@@ -189,49 +175,30 @@ fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualCl
     let count = timers.len();
     let kept = (!by_drop).then_some(timers);
     let move_on = |clock: ManualClock| thread::spawn(move || clock.advance(ms(50)));
-    let drivers: Vec<_> = drive.into_iter().flatten().map(move_on).collect();
+    let drivers: Vec<_> = drive.into_iter().map(move_on).collect();
     (0..count).for_each(|_| hear(&receiver));
     drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
     drop(kept);
 }
 
-fn on_threads(count: usize, by_drop: bool) {
-    watched(move || {
-        end_in_a_circle((0..count).map(|_| threads(1)).collect(), by_drop, Vec::new());
-    });
-}
-
-fn by_hands(count: usize, by_drop: bool) {
-    watched(move || {
-        let (timers, clocks) =
-            (0..count).map(|_| manual()).map(|(timer, clock)| (timer, Some(clock))).unzip();
-        end_in_a_circle(timers, by_drop, clocks);
-    });
-}
-
-/// Callbacks of two timers shut down each other's timer at the same time. Promises 7 and 8.
+/// Callbacks of two timers, or of three in a circle, shut down the next one at the same time, or drop
+/// its last handle. Promises 7 and 8.
 #[test]
-fn two_callbacks_may_shut_each_others_timer_down() {
-    on_threads(2, false);
-}
-
-/// The same with three timers in a circle. Promises 7 and 8.
-#[test]
-fn three_callbacks_may_shut_timers_down_in_a_circle() {
-    on_threads(3, false);
-}
-
-/// Callbacks of two timers drop each other's last handle. Promises 7 and 8.
-#[test]
-fn two_callbacks_may_drop_each_others_last_handle() {
-    on_threads(2, true);
-}
-
-/// The same with manual clocks, by shutdown and by drop. Promises 7 and 8.
-#[test]
-fn two_callbacks_of_manual_timers_may_end_each_other() {
-    for by_drop in [false, true] {
-        by_hands(2, by_drop);
+fn callbacks_may_end_each_others_timer() {
+    let cases = [
+        ("two_callbacks_may_shut_each_others_timer_down", 2, false, false),
+        ("three_callbacks_may_shut_timers_down_in_a_circle", 3, false, false),
+        ("two_callbacks_may_drop_each_others_last_handle", 2, true, false),
+        ("two_callbacks_of_manual_timers_may_end_each_other", 2, false, true),
+        ("two_callbacks_of_manual_timers_may_end_each_other", 2, true, true),
+    ];
+    for (name, count, by_drop, is_manual) in cases {
+        println!("{name}");
+        watched(move || {
+            let new = || if is_manual { manual() } else { (threads(1), ManualClock::new()) };
+            let (timers, clocks) = (0..count).map(|_| new()).unzip();
+            end_in_a_circle(timers, by_drop, clocks);
+        });
     }
 }
 
