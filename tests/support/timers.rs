@@ -12,6 +12,17 @@ use shardwheel::{Clock, Figures, ManualClock, Timer, TimerBuilder, TimerKey};
 use super::waiting::{HOUR, PATIENCE, hear, ms};
 use super::wakers::poll;
 
+/// Builds a timer whose settings are within their limits.
+pub(crate) trait Built {
+    fn built(self) -> Timer;
+}
+
+impl Built for TimerBuilder {
+    fn built(self) -> Timer {
+        self.build().expect("settings within their limits")
+    }
+}
+
 /// A timer on a manual clock, and the clock.
 pub(crate) fn manual() -> (Timer, ManualClock) {
     by_hand(Timer::builder())

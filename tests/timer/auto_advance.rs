@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
 
-use crate::support::{Count, after, hear, manual, ms, secs, until};
+use crate::support::{Built, Count, after, hear, manual, ms, secs, until};
 
 #[test]
 fn the_next_deadline_is_that_of_the_next_timer() {
@@ -44,7 +44,7 @@ fn the_clock_moves_while_the_future_waits() {
 #[test]
 fn all_timers_of_the_clock_take_part() {
     let clock = ManualClock::new();
-    let timers = [(); 2].map(|()| Timer::builder().clock(clock.clone()).build().expect("valid settings"));
+    let timers = [(); 2].map(|()| Timer::builder().clock(clock.clone()).built());
     let count = Count::default();
     timers[1].schedule_every(ms(10), count.adds()).expect("the timer is open");
     let both = futures::future::join(timers[0].sleep(ms(95)), timers[1].sleep(ms(42)));
@@ -57,7 +57,7 @@ fn all_timers_of_the_clock_take_part() {
 fn what_is_due_after_the_end_of_the_clock_never_comes() {
     let clock = ManualClock::new();
     clock.advance(secs(1));
-    let timer = Timer::builder().clock(clock.clone()).build().expect("valid settings");
+    let timer = Timer::builder().clock(clock.clone()).built();
     let end = Duration::from_nanos(u64::MAX);
     let far = end - ms(500);
     after(&timer, far, || panic!("it never comes"));

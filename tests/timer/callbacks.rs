@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shardwheel::{ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Count, HOUR, Log, after, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass, secs,
-    threads, until,
+    Built, Count, HOUR, Log, after, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass,
+    secs, threads, until,
 };
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
@@ -43,7 +43,7 @@ fn a_callback_that_schedules_itself_runs_at_each_tick() {
 /// The same in real time. Promise 1.
 #[test]
 fn a_callback_that_schedules_itself_is_never_early_in_real_time() {
-    let timer = Timer::builder().tick(ms(20)).shards(1).build().expect("settings within their limits");
+    let timer = Timer::builder().tick(ms(20)).shards(1).built();
     let (runs, begin) = (Count::default(), Instant::now());
     rearm(&timer, ms(20), 4, runs.clone());
     until("the callback has run five times", || runs.get() == 5);
@@ -184,7 +184,7 @@ fn a_callback_may_move_its_clock() {
 fn a_callback_may_use_another_timer() {
     in_time(|| {
         let (timer, clock) = manual();
-        let same = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+        let same = Timer::builder().clock(clock.clone()).built();
         let (other, others) = manual();
         let log = Log::new();
         let (inner, entries) = (same.clone(), log.clone());

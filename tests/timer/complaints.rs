@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use shardwheel::{Clock, Timer};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, after, both, fires, hear, in_time, is_balanced, ms, pass, secs, threads, until,
+    Built, Count, Dropped, HOUR, Log, after, both, fires, hear, in_time, is_balanced, ms, pass, secs,
+    threads, until,
 };
 
 const DAY: Duration = secs(24 * 60 * 60);
@@ -126,7 +127,7 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
         }
     }
     let start = Instant::now();
-    let timer = Timer::builder().clock(Steps(start)).shards(1).build().expect("settings within their limits");
+    let timer = Timer::builder().clock(Steps(start)).shards(1).built();
     let (sender, receiver) = mpsc::channel();
     for delay in (0..20).map(|i| 10 * i) {
         let (sender, begin) = (sender.clone(), Instant::now());
@@ -168,7 +169,7 @@ fn sleeps_of(name: &str) -> Option<u64> {
 /// Promise 9.
 #[test]
 fn an_idle_thread_sleeps() {
-    let timer = Timer::builder().shards(1).thread_name("idle").build().expect("settings within their limits");
+    let timer = Timer::builder().shards(1).thread_name("idle").built();
     for pending in [false, true] {
         if pending {
             after(&timer, HOUR, || ());
@@ -186,7 +187,7 @@ fn an_idle_thread_sleeps() {
 /// burst. Promise 9.
 #[test]
 fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
-    let timer = Timer::builder().shards(1).thread_name("kept").build().expect("settings within their limits");
+    let timer = Timer::builder().shards(1).thread_name("kept").built();
     let keys: Vec<_> = (0..300_000).map(|_| after(&timer, HOUR, || ())).collect();
     let cancelled = keys.iter().enumerate().filter(|(nth, _)| nth % 10_000 != 0);
     assert!(cancelled.into_iter().all(|(_, &key)| timer.cancel(key)));
@@ -202,9 +203,8 @@ fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
 /// A far timer wakes the thread at most for each move to a lower wheel. Promise 9.
 #[test]
 fn a_far_timer_wakes_the_thread_once_per_level() {
-    let builder =
-        Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16);
-    let timer = builder.build().expect("settings within their limits");
+    let timer =
+        Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16).built();
     let Some(before) = sleeps_of("far-0") else { return };
     fires(&timer, ms(200));
     let woken = sleeps_of("far-0").expect("the thread exists") - before;
@@ -217,8 +217,7 @@ fn a_far_timer_wakes_the_thread_once_per_level() {
 fn a_callback_may_schedule_any_number_of_timers() {
     in_time(|| {
         for size in [2, 16, 256] {
-            let timer =
-                Timer::builder().shards(1).wheel_size(size).build().expect("settings within their limits");
+            let timer = Timer::builder().shards(1).wheel_size(size).built();
             let count = Count::default();
             let (inner, mine) = (timer.clone(), count.clone());
             let outer = move || {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{ManualClock, Timer};
 
 use crate::support::{
-    HOUR, Log, PATIENCE, after, by_hand, hear, is_balanced, manual, ms, secs, threads, until,
+    Built, HOUR, Log, PATIENCE, after, by_hand, hear, is_balanced, manual, ms, secs, threads, until,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -112,7 +112,7 @@ fn many_timers_fire_at_the_first_coarse_tick_after_their_delay() {
 /// The same in real time: each delay is at least 125 ms. Promise 1.
 #[test]
 fn many_timers_at_a_coarse_tick_are_not_early_in_real_time() {
-    let timer = Timer::builder().tick(ms(200)).shards(2).build().expect("settings within their limits");
+    let timer = Timer::builder().tick(ms(200)).shards(2).built();
     let late = lateness_of_each(&timer, &[125; 100_000]);
     assert!(late.iter().all(|&late| late < PATIENCE), "{:?}", late.iter().max());
     is_balanced(&timer);

@@ -10,13 +10,13 @@ use std::time::Instant;
 use shardwheel::{Timer, UnfiredTask};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, after, are_threads, both, hear, in_time, is_balanced, manual, ms, on_shard,
-    pass, secs, threads, until,
+    Built, Count, Dropped, HOUR, Log, after, are_threads, both, hear, in_time, is_balanced, manual, ms,
+    on_shard, pass, secs, threads, until,
 };
 
 /// A timer with two threads of a name that no other test uses.
 pub(crate) fn named(name: &str) -> Timer {
-    Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
+    Timer::builder().shards(2).thread_name(name).built()
 }
 
 /// Three timers fire, and shutdown ends the threads, once. Promise 8.

@@ -11,18 +11,26 @@ use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs,
-    survives, threads, until,
+    Bomb, Built, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass,
+    secs, survives, threads, until,
 };
 
 /// A timer whose callbacks run on `executor`.
 fn on(executor: impl Executor) -> Timer {
-    Timer::builder().shards(2).executor(executor).build().expect("settings within their limits")
+    Timer::builder().shards(2).executor(executor).built()
 }
 
 /// The same with a manual clock.
 fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
     by_hand(Timer::builder().executor(executor))
+}
+
+/// A timer with a manual clock whose executor keeps its jobs.
+fn that_keeps_jobs() -> (Timer, ManualClock, Log<Job>) {
+    let jobs = Log::new();
+    let keep = jobs.clone();
+    let (timer, clock) = by_hand_on(move |job: Job| keep.add(job));
+    (timer, clock, jobs)
 }
 
 /// A closure that is given each job. Promise 7.
@@ -215,13 +223,10 @@ fn a_panic_of_a_dropped_job_is_counted() {
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
 
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&kept);
-    let (timer, clock) =
-        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+    let (timer, clock, jobs) = that_keeps_jobs();
     set(&timer);
     clock.advance(ms(5));
-    kept.lock().expect("no thread panics with the lock").clear();
+    drop(jobs.take());
     clock.advance(ms(5));
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
@@ -231,15 +236,12 @@ fn a_panic_of_a_dropped_job_is_counted() {
 /// cancelled is pending meanwhile. Promise 2.
 #[test]
 fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
-    let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-    let keep = Arc::clone(&jobs);
-    let (timer, clock) =
-        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+    let (timer, clock, jobs) = that_keeps_jobs();
     let count = Count::default();
     let [first, second] =
         [(); 2].map(|()| timer.schedule_every(ms(10), count.adds()).expect("the timer is open"));
     let run_all = || {
-        let waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
+        let waiting = jobs.take();
         let number = waiting.len();
         waiting.into_iter().for_each(Job::run);
         number
@@ -262,10 +264,7 @@ fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
 #[test]
 fn shutdown_does_not_wait_for_jobs() {
     in_time(|| {
-        let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-        let keep = Arc::clone(&jobs);
-        let (timer, clock) =
-            by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+        let (timer, clock, jobs) = that_keeps_jobs();
         let (count, dropped) = (Count::default(), Count::default());
         for _ in 0..4 {
             let (mine, held) = (count.clone(), Dropped(dropped.clone()));
@@ -277,7 +276,7 @@ fn shutdown_does_not_wait_for_jobs() {
         }
         clock.advance(ms(10));
         assert!(timer.shutdown().is_empty());
-        let mut waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
+        let mut waiting = jobs.take();
         waiting.drain(..2).for_each(Job::run);
         assert_eq!((count.get(), dropped.get()), (2, 2));
         drop((waiting, timer, clock));
@@ -348,9 +347,7 @@ fn a_slow_job_delays_no_shard() {
 #[test]
 fn a_job_that_was_cancelled_while_it_waited_does_not_run() {
     for ends in [false, true] {
-        let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-        let keep = Arc::clone(&jobs);
-        let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("no panic").push(job));
+        let (timer, clock, jobs) = that_keeps_jobs();
         let (runs, dropped) = (Count::default(), Count::default());
         let set = || {
             let (mine, held) = (runs.clone(), Dropped(dropped.clone()));
@@ -366,13 +363,13 @@ fn a_job_that_was_cancelled_while_it_waited_does_not_run() {
         if ends {
             assert!(timer.shutdown().is_empty());
         }
-        let waiting = std::mem::take(&mut *jobs.lock().expect("no panic"));
+        let waiting = jobs.take();
         assert_eq!((waiting.len(), runs.get(), dropped.get()), (2, 0, 0));
         waiting.into_iter().for_each(Job::run);
         assert_eq!((runs.get(), dropped.get()), (1, if ends { 2 } else { 1 }));
         clock.advance(ms(5));
-        assert_eq!((timer.stats().cancelled, jobs.lock().expect("no panic").len()), (1, usize::from(!ends)));
-        jobs.lock().expect("no panic").drain(..).for_each(Job::run);
+        assert_eq!((timer.stats().cancelled, jobs.len()), (1, usize::from(!ends)));
+        jobs.take().into_iter().for_each(Job::run);
         assert_eq!(runs.get(), if ends { 1 } else { 2 });
         is_balanced(&timer);
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use shardwheel::Timer;
 
 use crate::ending::named;
-use crate::support::{Count, Dropped, HOUR, after, are_threads, both, by_hand, hear, ms, pass, until};
+use crate::support::{Built, Count, Dropped, HOUR, after, are_threads, both, by_hand, hear, ms, pass, until};
 
 /// When the last handle is dropped the threads end, and callbacks are dropped once; while another
 /// handle exists, neither happens. Promise 8.
@@ -64,7 +64,7 @@ fn a_callback_may_drop_the_last_handle() {
 #[test]
 fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
     let (timer, clock) = by_hand(Timer::builder().shards(2));
-    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+    let other = Timer::builder().clock(clock.clone()).built();
     let (dropped, count) = (Count::default(), Count::default());
     let held = Dropped(dropped.clone());
     after(&timer, HOUR, move || drop(held));

@@ -7,8 +7,8 @@ use std::thread;
 use shardwheel::{Figures, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, after, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs, threads,
-    until,
+    Built, Count, Dropped, HOUR, Log, after, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs,
+    threads, until,
 };
 
 /// With a limit of two the third timer is refused, and its callback comes back. After a cancel, and
@@ -64,7 +64,7 @@ fn a_recurring_timer_takes_one_place() {
 #[test]
 fn the_limit_is_shared_by_the_shards() {
     const LIMIT: usize = 100;
-    let timer = Timer::builder().shards(2).max_pending(LIMIT).build().expect("settings within their limits");
+    let timer = Timer::builder().shards(2).max_pending(LIMIT).built();
     thread::scope(|scope| {
         let standing = Count::default();
         for _ in 0..4 {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shardwheel::{Job, ManualClock, ScheduleErrorKind, Timer, WallSchedule};
 
-use crate::support::{Count, HOUR, Log, is_balanced, manual, ms, secs, threads, until};
+use crate::support::{Built, Count, HOUR, Log, is_balanced, manual, ms, secs, threads, until};
 
 const MINUTE: Duration = secs(60);
 const DAY: Duration = secs(24 * 3600);
@@ -244,8 +244,7 @@ fn the_last_date_ends_the_timer() {
 fn a_job_that_waited_looks_at_the_clock_again() {
     let (jobs, waiting) = std::sync::mpsc::channel::<Job>();
     let clock = ManualClock::new();
-    let builder = Timer::builder().clock(clock.clone()).executor_fn(move |job| drop(jobs.send(job)));
-    let timer = builder.build().expect("settings within their limits");
+    let timer = Timer::builder().clock(clock.clone()).executor_fn(move |job| drop(jobs.send(job))).built();
     let (wall, log) = (Wall::new(&clock), Log::new());
     schedule(&timer, &wall, &log, every(MINUTE));
     clock.advance(MINUTE);

@@ -9,7 +9,8 @@ use futures::executor::block_on;
 use shardwheel::{Job, ManualClock, Timer};
 
 use crate::support::{
-    Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until, watched,
+    Built, Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until,
+    watched,
 };
 
 /// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
@@ -57,7 +58,8 @@ fn shuts_down(timer: Timer) {
 /// or its last handle is dropped. Promise 8.
 #[test]
 fn the_end_returns_while_a_callback_waits() {
-    let cases: [(&str, fn(Receiver<()>), fn(Timer)); 4] = [
+    type Case = (&'static str, fn(Receiver<()>), fn(Timer));
+    let cases: [Case; 4] = [
         ("shutdown_returns_while_a_callback_receives", receives, shuts_down),
         ("shutdown_returns_while_a_callback_leaves_a_scope", leaves_a_scope, shuts_down),
         ("shutdown_returns_while_a_callback_blocks_on_a_future", blocks_on, shuts_down),
@@ -77,12 +79,7 @@ fn with_a_clock_that_parks() -> Timer {
         }
     };
     let clock = Tampered { before, manual: None };
-    Timer::builder()
-        .shards(1)
-        .thread_name("parks")
-        .clock(clock)
-        .build()
-        .expect("settings within their limits")
+    Timer::builder().shards(1).thread_name("parks").clock(clock).built()
 }
 
 /// A clock parks when the shard's thread reads it, and takes no producer's wake-up: each timer
@@ -120,8 +117,7 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
     let (send, receive) = sync_channel::<Job>(queue);
     let runner = thread::spawn(move || receive.into_iter().for_each(Job::run));
     let builder = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job)));
-    let builder = clock.iter().cloned().fold(builder, |builder, clock| builder.clock(clock));
-    let timer = builder.build().expect("settings within their limits");
+    let timer = clock.iter().cloned().fold(builder, |builder, clock| builder.clock(clock)).built();
     let (ran, handed_back) = (Count::default(), Log::new());
     for _ in 0..JOBS {
         let (inner, ran, handed_back) = (timer.clone(), ran.clone(), handed_back.clone());
