@@ -23,10 +23,6 @@ fn spread() -> TimerBuilder {
     Timer::builder().shards(4).placement(Placement::RoundRobin)
 }
 
-fn build(builder: TimerBuilder) -> Timer {
-    builder.built()
-}
-
 /// Schedules one callback on each shard. Returns the threads that run them.
 fn threads_of(timer: &Timer) -> HashSet<ThreadId> {
     let (send, receive) = channel();
@@ -48,14 +44,14 @@ fn until(what: impl Fn() -> bool) {
 
 #[test]
 fn one_thread_drives_all_shards_while_there_is_little_work() {
-    let timer = build(spread());
+    let timer = spread().built();
     until(|| threads_of(&timer).len() == 1);
     assert!(timer.stats().shards.iter().all(|shard| shard.scheduled > 0), "all shards were used");
 }
 
 #[test]
 fn each_shard_has_its_thread_if_asked_for() {
-    let timer = build(spread().drivers(Drivers::OnePerShard));
+    let timer = spread().drivers(Drivers::OnePerShard).built();
     // Longer than drivers with little work take to become one.
     let begin = Instant::now();
     while begin.elapsed() < ms(500) {
@@ -68,7 +64,7 @@ fn pinned_shards_have_threads_of_their_own() {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;
     }
-    let timer = build(Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true));
+    let timer = Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true).built();
     let begin = Instant::now();
     while begin.elapsed() < ms(500) {
         assert_eq!(threads_of(&timer).len(), 2);
@@ -78,7 +74,7 @@ fn pinned_shards_have_threads_of_their_own() {
 /// A callback on each shard but one waits for a timer of the last shard.
 #[test]
 fn callbacks_that_block_hold_up_no_other_shard() {
-    let timer = build(spread());
+    let timer = spread().built();
     let (go, wait): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
     let (done, returned) = channel();
     for wait in wait {
@@ -95,7 +91,7 @@ fn callbacks_that_block_hold_up_no_other_shard() {
 /// timer is scheduled there.
 #[test]
 fn a_shard_that_was_idle_is_not_held_up_either() {
-    let timer = build(spread());
+    let timer = spread().built();
     let (release, wait) = channel();
     let (blocked, is_blocked) = channel();
     let blocks = move || {
@@ -115,7 +111,7 @@ fn a_shard_that_was_idle_is_not_held_up_either() {
 #[test]
 fn as_many_callbacks_may_block_as_there_are_shards() {
     const SHARDS: usize = 12;
-    let timer = build(Timer::builder().shards(SHARDS).placement(Placement::RoundRobin));
+    let timer = Timer::builder().shards(SHARDS).placement(Placement::RoundRobin).built();
     let begun = Arc::new(AtomicUsize::new(0));
     let (done, returned) = channel();
     let due = Instant::now() + ms(5);
@@ -139,7 +135,7 @@ fn as_many_callbacks_may_block_as_there_are_shards() {
 #[test]
 fn a_driver_whose_work_has_ended_takes_shards_back() {
     let (timer, threads) =
-        (build(Timer::builder().shards(2).placement(Placement::RoundRobin)), Arc::default());
+        (Timer::builder().shards(2).placement(Placement::RoundRobin).built(), Arc::default());
     let busy = keep_busy(&timer, &threads, Duration::from_micros(450));
     until(|| threads.lock().expect("no callback panics").len() > 1);
     // Windows of high load end.
@@ -174,7 +170,7 @@ fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>, length: Dur
 
 #[test]
 fn shards_change_hands_as_work_grows_and_shrinks() {
-    let (timer, threads) = (build(spread()), Arc::default());
+    let (timer, threads) = (spread().built(), Arc::default());
     let keys = keep_busy(&timer, &threads, Duration::from_micros(400));
     until(|| threads.lock().expect("no callback panics").len() > 1);
     keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
@@ -185,7 +181,7 @@ fn shards_change_hands_as_work_grows_and_shrinks() {
 #[test]
 fn nothing_is_lost_while_shards_change_hands() {
     for round in 0..12 {
-        let timer = build(Timer::builder().shards(8).placement(Placement::RoundRobin));
+        let timer = Timer::builder().shards(8).placement(Placement::RoundRobin).built();
         let ledger = Ledger::with_capacity(4_000);
         thread::scope(|scope| {
             for thread in 0..2 {
