@@ -40,7 +40,7 @@ fn each_place_has_its_timers() {
     let (timer, clock) = manual();
     let start = timer.now();
     let first = line!() + 1;
-    let set = |delay| after(&timer, delay, || ());
+    let set = |delay| timer.schedule_after(delay, || ()).expect("the timer is open");
     let key = set(secs(60));
     clock.advance(secs(10));
     set(secs(20));
@@ -143,7 +143,7 @@ fn calls_on_the_global_timer_have_places() {
 fn a_function_that_tracks_its_caller_is_no_place() {
     #[track_caller]
     fn minute(timer: &Timer) {
-        after(timer, secs(60), || ());
+        timer.schedule_after(secs(60), || ()).expect("the timer is open");
     }
     let (timer, _clock) = manual();
     let line = line!() + 1;
@@ -178,7 +178,7 @@ fn what_is_overdue_is_late() {
 
 #[track_caller]
 fn after_here(timer: &Timer, delay: Duration) {
-    after(timer, delay, || ());
+    timer.schedule_after(delay, || ()).expect("the timer is open");
 }
 
 #[test]
