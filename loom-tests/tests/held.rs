@@ -1,6 +1,7 @@
 //! A producer keeps the node of a timer that it has cancelled, and puts its next timer into that
 //! node in place: the parts of hazards 4, 6, 7, 8 and 10 with such a node.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use shardwheel::Tick;
