@@ -4,6 +4,8 @@
 //! With `--cfg shardwheel_loom` a model's body runs under every interleaving that loom finds within
 //! its bound of preemptions. Without it, the same body runs natively many times, as a stress test.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
+
 pub mod reuse;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The advancer sleeps, sweeps or ends while producers work: hazards 6, 8, 10 and 13.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::task::Waker;
