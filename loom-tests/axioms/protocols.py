@@ -31,7 +31,8 @@ from programs import (
 )
 from source import Assumed, Site, Weakest
 
-PROTOCOL = "shard/shared/protocol.rs"
+PROTOCOL = "shard/shared/clock.rs"
+INBOX = "shard/shared/inbox.rs"
 WHEEL = "shard/wheel/mod.rs"
 CELL = "shard/node/cell.rs"
 NOTIFIER = "timer/threads/notifier.rs"
@@ -274,10 +275,10 @@ def inbox_against_sleep() -> Protocol:
         (producer, advancer),
         SLEEP_SITES
         | {
-            "link": Site(PROTOCOL, "push_to_inbox", "store(seen"),
-            "push_to_inbox": Site(PROTOCOL, "push_to_inbox", "compare_exchange_weak("),
-            "has_inbox": Site("shard/shared/consumer.rs", "has_inbox", "load("),
-            "take_inbox": Site("shard/shared/consumer.rs", "take_inbox", "swap("),
+            "link": Site(INBOX, "push", "store(seen"),
+            "push_to_inbox": Site(INBOX, "push", "compare_exchange_weak("),
+            "has_inbox": Site(INBOX, "holds_any", "load("),
+            "take_inbox": Site(INBOX, "take", "swap("),
         },
         bad=lambda r: not r.wakes and not r.sees or not r.link,
         needed=("read_fence", "sleep_fence", "push_to_inbox", "take_inbox"),

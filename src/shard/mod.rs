@@ -25,31 +25,6 @@
 //! | advancer | the one consumer: moves the clock, fires, frees |
 //! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
 //!
-//! # The path of a timer
-//!
-//! A producer enters its lane, takes the next free node of the lane's word, writes `base` and
-//! payload, and stores the word *pending*. It sets the bit of the bucket's list, passes a fence,
-//! loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. If the node that the lane
-//! cancelled last is still dead, and linked for no later tick, the producer takes that one where it
-//! is, by a compare-and-swap: it writes the payload and the word, and passes the fence. It wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
-//! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer
-//! sleeps with memory that is not needed.
-//!
-//! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps
-//! the lists whose bit is set, adds its private lists, and fires each node by a compare-and-swap of
-//! the word (by two in the shard of a `Timer`, whose timers may recur).
-//!
-//! A freed node's bit goes into a bitmap of the advancer's, and with up to 63 others back to its
-//! segment. A segment without nodes in use leaves the table, and goes back to the system when the
-//! readers that were pinned have unpinned.
-//!
-//! # Why no timer is lost
-//!
-//! Producer: bit, fence, `sealed`. Advancer: `sealed`, fence, bits. One fence comes first: the
-//! advancer sees the bit, or the producer sees the seal and uses the inbox, which every advance
-//! empties. A push that is later still fails on the round. The same pair of fences orders a push
-//! and the advancer's sleep, and a push and the shard's end ([`shared::protocol`] has the proofs).
-//!
 //! # Who writes what
 //!
 //! | what | written by |
@@ -65,22 +40,23 @@
 //!
 //! # Where it is
 //!
-//! | folder | what happens to a timer there |
-//! |---|---|
-//! | [`scheduler`] | A producer schedules, cancels or moves it. `acquire` finds a node for it. |
-//! | [`node`] | The node holds it. One word decides its fate (`state`). |
-//! | [`shared`] | Both halves meet: the schedule, flush and sleep protocol puts it into a bucket. |
-//! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time; the slot arithmetic. |
-//! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Sweeps and the shard's end. |
-//! | [`memory`] | Its node is freed for the producers; empty segments go back to the system. |
+//! [`machine`] is the page that has it all: how a timer is scheduled, cancelled, moved, flushed,
+//! cascaded and fired, and why none is lost. Read it first. The others are its parts:
 //!
-//! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`
-//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. A timer goes backwards only where the
-//! advancer links its node anew (a cascade, the inbox, a sweep, a timer that recurs), and where a
-//! producer moves it.
+//! | folder | what it has |
+//! |---|---|
+//! | [`scheduler`] | the producers' public half; what else a key is good for; batches |
+//! | [`advancer`] | the consumer's public half; the background work: early cascade, sweep, upkeep, the end |
+//! | [`shared`] | what both halves share: the clock's words, lanes, counters, the inbox, the waker |
+//! | [`memory`] | free nodes, and segments on their way to the system and back |
+//! | [`wheel`] | buckets of lists that accept pushes at any time; the private wheels; the slot arithmetic |
+//! | [`node`] | the memory of one timer; one word decides its fate (`state`) |
+//!
+//! Each uses those below it. Only [`machine`], which both halves call, stands between them.
 
 pub(crate) mod advancer;
 mod key;
+pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod node;
 mod scheduler;
@@ -89,15 +65,14 @@ pub(crate) mod shared;
 mod support;
 pub(crate) mod wheel;
 
-pub use advancer::Advancer;
-pub use advancer::fire::{Expired, Fired};
+pub use advancer::{Advancer, Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
 pub(crate) use scheduler::{Ahead, Exchanged};
 pub use scheduler::{CancelBatch, Scheduler};
 pub use shared::stats::ShardStats;
 
-pub(crate) use advancer::handover::Kept;
+pub(crate) use advancer::end::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
 pub(crate) use node::{Extended, Stopped, Tag};
 pub(crate) use shared::bound::Bound;

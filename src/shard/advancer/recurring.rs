@@ -14,8 +14,7 @@
 //! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts
 //! as fired.
 
-use crate::shard::advancer::Advancer;
-use crate::shard::advancer::fire::Fired;
+use crate::shard::advancer::{Advancer, Fired};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
 use crate::shard::node::{NodeId, Running};
@@ -83,7 +82,13 @@ impl<T> Advancer<T> {
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
-        self.link_armed(id, deadline);
+        // The word is not read again: the timer may have been cancelled since, or the node reused
+        // for a later tick, as may happen to any node that is linked for its `base`.
+        if deadline > self.flushed {
+            self.link(self.shared.geometry.place_private(self.flushed + 1, deadline), id);
+        } else {
+            self.hands.deferred.push(id);
+        }
         Ok(())
     }
 

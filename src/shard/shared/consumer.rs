@@ -6,9 +6,11 @@ use super::Shared;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
 use crate::shard::memory::slot::Keep;
-use crate::shard::node::{NIL, NodeId};
+use crate::shard::node::NodeId;
+use crate::shard::wheel::STRIPES;
+use crate::shard::wheel::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
-use crate::sync::{Arc, Ordering};
+use crate::sync::Arc;
 use crate::tick::Tick;
 
 /// A shard has one, which its advancer owns. Only its reclaimer takes segments away, so what the
@@ -93,6 +95,19 @@ impl<T> Consumer<T> {
         self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(index) && wheel.holds_nodes(index))
     }
 
+    /// Adds the shared lists of a bucket to `chains`.
+    pub(crate) fn flush(&self, slot: Slot, chains: &mut Chains) {
+        let (geometry, index) = (self.shared.geometry, self.shared.geometry.index(slot));
+        let Some(wheel) = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) else { return };
+        // Timers that are scheduled one after the other for an overflow bucket lie side by side in
+        // memory, the youngest at the head of its list. A walk from the last list to the first goes
+        // from the end of that memory to its beginning, which a processor predicts; and the oldest
+        // timer becomes the first of its new list.
+        let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
+        let add = |stripe, first| chains.add_list(SHARED + place(stripe), first, self);
+        wheel.flush(index, geometry.round(slot), add);
+    }
+
     /// As [`next_occupied`](Self::next_occupied), of one level.
     #[inline]
     pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
@@ -101,29 +116,6 @@ impl<T> Consumer<T> {
             let count = geometry.starts_within(level, from, to);
             wheel.may_hold_from(first.number).then(|| wheel.next_occupied(geometry.index(first), count))?
         })
-    }
-
-    /// Whether the inbox holds a node.
-    #[inline]
-    pub(crate) fn has_inbox(&self) -> bool {
-        // Ordering: Relaxed; the next advance finds a push that this load misses.
-        self.shared.inbox.load(Ordering::Relaxed) != NIL
-    }
-
-    /// Takes all nodes of the inbox, as a list.
-    pub(crate) fn take_inbox(&self) -> NodeId {
-        if !self.has_inbox() {
-            return NIL;
-        }
-        // Ordering: Acquire, pairs with the Release of each push. Each push is a read-modify-write,
-        // so the last one continues the release sequences of those before it.
-        self.shared.inbox.swap(NIL, Ordering::Acquire)
-    }
-
-    /// The first node of the inbox. It stays there.
-    pub(crate) fn peek_inbox(&self) -> NodeId {
-        // Ordering: Acquire, as in `take_inbox`.
-        self.shared.inbox.load(Ordering::Acquire)
     }
 }
 

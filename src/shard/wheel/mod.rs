@@ -10,7 +10,7 @@
 //! halves change together.
 //!
 //! Each list has an occupancy bit. The bits are reliable only together with the shard's clock:
-//! [`protocol`](crate::shard::shared::protocol) has the argument. The steps:
+//! [`machine`](crate::shard::machine) has the argument. The steps:
 //!
 //! | step | by | what it does |
 //! |---|---|---|
@@ -31,6 +31,7 @@
 //!   inbox; the advancer, which knows the clock, places such timers in its private wheels.
 
 pub(crate) mod bitset;
+pub(crate) mod chains;
 pub(crate) mod geometry;
 pub(crate) mod private;
 
