@@ -142,7 +142,6 @@ use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Local};
 use crate::shard::shared::{FEW_PENDING, Shared};
 use crate::shard::wheel::STRIPES;
-use crate::shard::wheel::chains::Chains;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::{Tick, earlier};
@@ -504,7 +503,7 @@ impl<T> Advancer<T> {
                 return false;
             };
             self.set_flushed(tick - 1);
-            self.take_bucket(geometry.slot(0, tick), None);
+            self.take_bucket(geometry.slot(0, tick));
             if tick == self.now {
                 // Before the cascade: a dead node may be reused meanwhile for this very tick, whose
                 // bucket then holds it.
@@ -523,15 +522,15 @@ impl<T> Advancer<T> {
         false
     }
 
-    /// Takes in hand all that a bucket holds, shared lists and private lists: to `due`, or to the
-    /// chains given.
+    /// Takes in hand all that a bucket holds, shared lists and private lists: to `due` at level 0,
+    /// to `moving` elsewhere.
     #[inline]
-    fn take_bucket(&mut self, slot: Slot, chains: Option<&mut Chains>) {
+    fn take_bucket(&mut self, slot: Slot) {
         if self.sweep.has(slot) {
             self.sweep_detached(u64::MAX);
         }
         let Self { shared, private, hands, .. } = self;
-        let chains = chains.unwrap_or(&mut hands.due);
+        let chains = if slot.level == 0 { &mut hands.due } else { &mut hands.moving };
         if self.next_in_shared == Some(shared.geometry.expiration(slot)) {
             shared.flush(slot, chains);
         }
@@ -548,20 +547,19 @@ impl<T> Advancer<T> {
             if geometry.expiration(slot) != tick {
                 break;
             }
-            let mut moving = Chains::default();
-            self.take_bucket(slot, Some(&mut moving));
-            self.place_chains(&mut moving, tick, u64::MAX);
+            self.take_bucket(slot);
+            self.place_moving(tick, u64::MAX);
         }
     }
 
-    /// Places up to `budget` nodes of an overflow bucket, and returns how many. Timers due at or
-    /// before `due` go to the lists that are being yielded; these do not count.
-    pub(super) fn place_chains(&mut self, chains: &mut Chains, due: Tick, budget: u64) -> u64 {
+    /// Places up to `budget` of the nodes in `moving`, and returns how many. Timers due at or before
+    /// `due` go to the lists that are being yielded; these do not count.
+    pub(super) fn place_moving(&mut self, due: Tick, budget: u64) -> u64 {
         let (geometry, from) = (self.shared.geometry, self.flushed + 1);
         let (mut placed, mut turn) = (0, 0);
         while placed < budget {
             let Self { shared, private, hands, .. } = self;
-            let Some((hand, next)) = chains.pop_from(turn, shared) else { break };
+            let Some((hand, next)) = hands.moving.pop_from(turn, shared) else { break };
             turn = next;
             let id = hand.id();
             match hand.pending() {

@@ -160,9 +160,10 @@ impl<T> Advancer<T> {
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket's private lists.
     /// Returns how many nodes it has placed.
     fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
-        let mut chains = Chains::of(lists, &self.shared);
-        let placed = self.place_chains(&mut chains, self.flushed, budget);
-        self.private.put_lists_back(self.shared.geometry, slot, chains.lists());
+        self.hands.moving = Chains::of(lists, &self.shared);
+        let placed = self.place_moving(self.flushed, budget);
+        let left = std::mem::take(&mut self.hands.moving).lists();
+        self.private.put_lists_back(self.shared.geometry, slot, left);
         placed
     }
 }

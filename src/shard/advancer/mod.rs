@@ -111,6 +111,8 @@ pub struct Advancer<T> {
 pub(super) struct Hands {
     /// The detached lists of the bucket of tick `flushed + 1`, which are being yielded.
     pub(super) due: Chains,
+    /// The detached lists of an overflow bucket, within a cascade.
+    pub(super) moving: Chains,
     /// Timers due at or before `flushed`.
     pub(super) overdue: Overdue,
     /// For the next advance: busy nodes, and timers rearmed for the past.

@@ -70,6 +70,7 @@ impl<T> Advancer<T> {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
+        assert!(self.hands.moving.is_empty(), "a cascade has left nodes in hand");
         for (recorded, id) in self.hands.overdue.iter() {
             let linked_for = self.record(census, id);
             assert!(recorded <= flushed && linked_for >= recorded);
