@@ -532,7 +532,7 @@ impl<T> Advancer<T> {
         let Self { shared, private, hands, .. } = self;
         let chains = if slot.level == 0 { &mut hands.due } else { &mut hands.moving };
         if self.next_in_shared == Some(shared.geometry.expiration(slot)) {
-            shared.flush(slot, chains);
+            chains.take_shared(slot, shared);
         }
         let add = |stripe, first| chains.add_list(stripe, first, shared);
         private.take(slot.level, shared.geometry.private_index(slot), add);

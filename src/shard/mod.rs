@@ -7,23 +7,35 @@
 //! |---|---|
 //! | timer | a payload and a deadline, a tick; the service that runs shards is always "`Timer`" |
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
+//! | base, extension | the tick that a node was first linked for; how much later its timer is due |
+//! | displaced | said of a node that is linked for its deadline, no longer for its base |
+//! | busy | said of a node in which a producer is at work: its status is `Cancelling` |
 //! | key | names a node and a generation, so one timer for ever |
-//! | generation | the era of the node's segment and the node's version: never the same twice |
+//! | generation | the *era* of the node's segment and the node's *version*: never the same twice |
+//! | worn out | said of a node that has had its last version; it is not used again |
 //! | segment | an array of nodes, 2 MiB at most where a node is not large |
-//! | bucket | the lists of the nodes that are due within one span of ticks |
+//! | bucket | the lists of the nodes that are due within one *span* of ticks |
+//! | stripe | one of the 16 lists of a bucket; the node's number chooses it |
 //! | round | a bucket's revolution; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
 //! | cascade | nodes of an overflow bucket go to finer buckets; *early*, in shares, before the bucket expires |
 //! | lead | the time in which an overflow bucket is cascaded early |
+//! | crowd | so many timers that the advancer wakes for a lead |
 //! | inbox | a stack for nodes whose bucket is sealed, or takes none |
 //! | sealed | the last tick that is closed to producers' pushes |
 //! | flushed | the last tick whose bucket the advancer has taken |
-//! | lane | what one thread has to itself in a shard |
-//! | deferred | a node that the advancer leaves to its next advance, because a producer is at work in it |
-//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it, at the latest in a *sweep* |
 //! | advancer | the one consumer: moves the clock, fires, frees |
+//! | in hand | said of a node that the advancer has taken out of its list |
+//! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
+//! | deferred | in hand, and left to the next advance, because a producer is at work in it |
+//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it, at the latest in a *sweep* |
+//! | lane | what one thread has to itself in a shard; a *common* lane serves threads that have none, a call at a time |
+//! | revoked | said of a lane from which the advancer takes the free nodes that an idle thread keeps |
 //! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
+//! | excess, leftovers | memory that what is pending does not need; free and dead nodes that keep such memory |
+//! | participant, pinned | one reader of memory that may be retired; while it is pinned, nothing that it has found goes away |
+//! | `Stay`, `Keep` | proof, for the compiler, that a node's segment, or what a table holds, does not go away |
 //!
 //! # Who writes what
 //!

@@ -27,8 +27,8 @@
 use crate::shard::advancer::Advancer;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::FEW_PENDING;
+use crate::shard::shared::chains::Chains;
 use crate::shard::wheel::STRIPES;
-use crate::shard::wheel::chains::Chains;
 use crate::shard::wheel::geometry::Slot;
 use crate::size::size;
 use crate::sync::hint;

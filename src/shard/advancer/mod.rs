@@ -58,8 +58,8 @@ use crate::shard::memory::slab::InHand;
 use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
+use crate::shard::shared::chains::Chains;
 use crate::shard::shared::consumer::Consumer;
-use crate::shard::wheel::chains::Chains;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::tick::Tick;
 
@@ -221,19 +221,6 @@ impl<T> Advancer<T> {
     #[must_use]
     pub fn scheduler(&self) -> Scheduler<T> {
         Scheduler { shared: self.shared.share() }
-    }
-
-    /// Shuts the shard down and returns the pending timers as (deadline, payload), in no particular
-    /// order. Timers that are not taken from the iterator are dropped with it.
-    ///
-    /// A timer can be cancelled until the iterator reaches it.
-    ///
-    /// # Performance
-    ///
-    /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
-    /// iterator waits for it, for about a tenth of a second at most.
-    pub fn into_pending(self) -> impl Iterator<Item = (Tick, T)> {
-        self.pending_at_the_end()
     }
 
     /// A node that the advancer has in hand.

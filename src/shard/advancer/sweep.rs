@@ -27,7 +27,7 @@
 //! them. Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::wheel::chains::{Chains, SHARED};
+use crate::shard::shared::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
 use crate::size::size;
 use crate::tick::Tick;
@@ -162,7 +162,7 @@ impl<T> Advancer<T> {
             }
         }
         if chains.is_empty() {
-            self.private.settle(slot.level, self.shared.geometry.private_index(slot));
+            self.private.clear_if_empty(slot.level, self.shared.geometry.private_index(slot));
         } else {
             self.sweep.detached = Some((slot, chains));
         }

@@ -168,7 +168,7 @@ impl<T> Scheduler<T> {
 
     /// Returns the tick up to which timers are due: that of [`now`](Self::now), or a later one
     /// while an advance is under way.
-    pub(crate) fn clock(&self) -> Tick {
+    pub(crate) fn reached(&self) -> Tick {
         self.shared.clock.read().now
     }
 

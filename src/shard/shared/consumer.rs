@@ -7,8 +7,6 @@ use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
 use crate::shard::memory::slot::Keep;
 use crate::shard::node::NodeId;
-use crate::shard::wheel::STRIPES;
-use crate::shard::wheel::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Arc;
 use crate::tick::Tick;
@@ -93,19 +91,6 @@ impl<T> Consumer<T> {
     pub(crate) fn holds_nodes(&self, slot: Slot) -> bool {
         let index = self.shared.geometry.index(slot);
         self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(index) && wheel.holds_nodes(index))
-    }
-
-    /// Adds the shared lists of a bucket to `chains`.
-    pub(crate) fn flush(&self, slot: Slot, chains: &mut Chains) {
-        let (geometry, index) = (self.shared.geometry, self.shared.geometry.index(slot));
-        let Some(wheel) = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) else { return };
-        // Timers that are scheduled one after the other for an overflow bucket lie side by side in
-        // memory, the youngest at the head of its list. A walk from the last list to the first goes
-        // from the end of that memory to its beginning, which a processor predicts; and the oldest
-        // timer becomes the first of its new list.
-        let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
-        let add = |stripe, first| chains.add_list(SHARED + place(stripe), first, self);
-        wheel.flush(index, geometry.round(slot), add);
     }
 
     /// As [`next_occupied`](Self::next_occupied), of one level.

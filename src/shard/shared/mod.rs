@@ -25,6 +25,7 @@
 
 pub(crate) mod advancer_waker;
 pub(crate) mod bound;
+pub(crate) mod chains;
 pub(crate) mod clock;
 pub(crate) mod consumer;
 pub(crate) mod counts;

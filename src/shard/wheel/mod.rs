@@ -31,7 +31,6 @@
 //!   inbox; the advancer, which knows the clock, places such timers in its private wheels.
 
 pub(crate) mod bitset;
-pub(crate) mod chains;
 pub(crate) mod geometry;
 pub(crate) mod private;
 

@@ -113,7 +113,7 @@ impl PrivateWheels {
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
-    pub(crate) fn settle(&mut self, level: usize, index: usize) {
+    pub(crate) fn clear_if_empty(&mut self, level: usize, index: usize) {
         if let Some(wheel) = &mut self.levels[level]
             && wheel.set[index] == 0
         {

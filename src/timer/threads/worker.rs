@@ -204,7 +204,7 @@ impl Worker {
         let RanTask { running, next } = done;
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
-        let stopped = if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
+        let stopped = if tick == Tick::MAX && self.handle.scheduler.reached() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
             Some(task)
