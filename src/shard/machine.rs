@@ -25,7 +25,9 @@
 //! The advancer writes these five. A *bucket* has two halves. Producers push to the lists of its
 //! shared half, each of which has a *bit* that says that it may hold a node, and a *round*. The
 //! advancer links the nodes that it moves into the private half, in plain memory: so a timer that
-//! comes down from an overflow wheel costs no second compare-and-swap of a list.
+//! comes down from an overflow wheel costs no second compare-and-swap of a list. (With one half
+//! alone, to which the advancer pushes as producers do, each timer took 5 to 11 ns longer to fire,
+//! and the code was 120 lines shorter, of 4,900.)
 //!
 //! # The producer's steps
 //!
