@@ -17,8 +17,8 @@
 //! - `now` is the clock: a deadline at or before it is due.
 //! - `sealed` is the tick up to which no producer pushes to a bucket any more. It is at or after
 //!   `now`, by a few ticks at most.
-//! - `flushed` is the last tick all of whose timers the advancer has taken out. It lags behind
-//!   `now` while an advance is under way.
+//! - `flushed` is the last tick that the advancer has done with: all its timers have fired or are
+//!   *overdue*. While the bucket of tick `t` is being yielded it is `t - 1`.
 //! - `wake_below` says which deadlines wake a sleeping advancer: those at or before it.
 //! - `closed` refuses timers, from the shard's end on.
 //!
@@ -81,9 +81,7 @@
 //! says nothing of the bits below it. In step 2 the producer has loaded a value of `last` that is
 //! high enough, or has raised it. If its fence comes first, the advancer, which loads `last` after
 //! its own fence, finds that value or a later one, which is higher: it looks. It does not matter
-//! which producer has raised it. (A bit that says whether the wheel holds anything would have to be
-//! cleared. A producer that loads such a bit before it is cleared would not set it again, so it
-//! would have to load it once more, after its fence.) The same holds for the number of levels that
+//! which producer has raised it. The same holds for the number of levels that
 //! have a wheel, which a producer raises before it puts the wheel into the table.
 //!
 //! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
@@ -293,7 +291,8 @@ impl<T> Scheduler<T> {
     /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
     /// memory, the timer keeps its deadline and its key.
     ///
-    /// A recurring timer is always moved, because its word does not prove its `base`.
+    /// For a recurring timer the caller calls this, never [`extend`](Self::extend): its word does not
+    /// prove its `base`.
     #[cold]
     pub(crate) fn relocate<R>(
         &self,
@@ -313,6 +312,9 @@ impl<T> Scheduler<T> {
         result
     }
 
+    /// Returns the timer's key from then on, and whether the caller must wake the advancer; the
+    /// former key if there is no memory.
+    ///
     /// The producer acquires the new node before it takes the payload out of the old one, so
     /// nothing can fail in between, and the timer counts as pending throughout.
     ///
@@ -362,13 +364,15 @@ impl<T> Shared<T> {
     #[inline]
     #[must_use]
     fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick) -> bool {
+        // Step 1.
         let flushed = self.clock.flushed();
         if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
             if let Some(wheel) = self.wheel_or_new(slot.level, flushed) {
                 let (index, stripe) = (self.geometry.index(slot), id as usize % STRIPES);
+                // Steps 2 to 4.
                 wheel.mark(slot.number, index, stripe);
-                let reading = self.clock.read();
+                let reading = self.clock.fence_and_read();
                 if reading.sealed < self.geometry.expiration(slot)
                     && wheel.push(index, stripe, self.geometry.round(slot), id, node.next())
                 {
@@ -376,16 +380,17 @@ impl<T> Shared<T> {
                 }
             }
         }
+        // Step 5.
         self.inbox.push(id, node.next());
         self.must_wake(deadline)
     }
 
-    /// Reads `wake_below` for a timer that is already in its list, the inbox included. Returns true
-    /// if the caller must wake the advancer.
+    /// Passes the fence, and reads `wake_below`, for a timer that is already in its list, the inbox
+    /// included. Returns true if the caller must wake the advancer.
     #[inline]
     #[must_use]
     pub(super) fn must_wake(&self, deadline: Tick) -> bool {
-        self.clock.read().must_wake(deadline)
+        self.clock.fence_and_read().must_wake(deadline)
     }
 }
 
@@ -440,7 +445,7 @@ impl<T> Advancer<T> {
     /// Whether a bucket that expires at or before the clock may hold a node.
     #[inline]
     pub(super) fn is_bucket_due(&self) -> bool {
-        self.next_in_shared.is_some_and(|next| next <= self.now) || self.private.may_hold_before(self.now)
+        self.next_in_shared.is_some_and(|next| next <= self.now) || self.private.may_hold_by(self.now)
     }
 
     /// Whether timers that are due are in hand.
@@ -458,6 +463,7 @@ impl<T> Advancer<T> {
     /// Takes in what was deferred, and the inbox.
     #[inline(never)]
     fn take_in_newcomers(&mut self) {
+        // First, so that what is pushed meanwhile is there for the next advance.
         let mut next = self.shared.inbox.take();
         // Nodes that are deferred again come after these.
         let deferred = self.hands.deferred.len();
@@ -490,8 +496,8 @@ impl<T> Advancer<T> {
     }
 
     /// Moves `flushed` to the tick before the next occupied bucket, takes that bucket's timers in
-    /// hand, and cascades the overflow buckets that expire at that tick. False if no bucket up to
-    /// the clock holds anything.
+    /// hand, and cascades the overflow buckets that expire at that tick. True if timers are in `due`
+    /// then; false if no bucket up to the clock holds anything.
     ///
     /// No node is linked into a list while the list is walked: lists are detached first.
     #[inline(never)]
@@ -507,8 +513,8 @@ impl<T> Advancer<T> {
             self.set_flushed(tick - 1);
             self.take_bucket(geometry.slot(0, tick));
             if tick == self.now {
-                // Before the cascade: a dead node may be reused meanwhile for this very tick, whose
-                // bucket then holds it.
+                // Before the cascade, which may link a node into this very bucket again: one that is
+                // dead at its first look, and that its thread has reused for `tick` at the second.
                 self.private.find_next(geometry, tick.checked_add(1));
             }
             if geometry.starts_overflow_bucket(tick) {
@@ -533,6 +539,7 @@ impl<T> Advancer<T> {
         }
         let Self { shared, private, hands, .. } = self;
         let chains = if slot.level == 0 { &mut hands.due } else { &mut hands.moving };
+        // The earliest of all levels: if it is not this bucket, the shared half holds nothing.
         if self.next_in_shared == Some(shared.geometry.expiration(slot)) {
             chains.take_shared(slot, shared);
         }
@@ -570,7 +577,7 @@ impl<T> Advancer<T> {
                     continue;
                 }
                 Some((deadline, word)) if hand.displace(word) => {
-                    private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
+                    private.link(geometry, geometry.place_private(from, deadline), id, hand.next());
                 }
                 _ => self.place(id),
             }
@@ -590,31 +597,40 @@ impl<T> Advancer<T> {
         loop {
             let node = self.node(id);
             let word = node.word();
-            match word.status() {
-                Status::Pending if !node.displace(word) => {}
-                Status::Pending => {
-                    let deadline = node.deadline(word);
-                    return if deadline > self.flushed {
-                        let slot = self.shared.geometry.place_private(self.flushed + 1, deadline);
-                        self.link(slot, id);
-                    } else {
-                        self.hands.overdue.push(deadline, id);
-                    };
+            if word.is(Status::Pending) {
+                if node.displace(word) {
+                    return self.place_at(node.deadline(word), id);
                 }
-                Status::Cancelled if self.free_if_dead(id) => return,
-                // A producer is at work in it. A timer whose payload is out is never in hand.
-                _ if is_second_look => return self.hands.deferred.push(id),
-                _ => {
-                    self.shared.clock.pass_fence();
-                    is_second_look = true;
-                }
+                // A producer has changed the timer.
+                continue;
             }
+            if word.is(Status::Cancelled) && self.free_if_dead(id) {
+                return;
+            }
+            // A producer is at work in it. A timer whose payload is out is never in hand.
+            if is_second_look {
+                return self.hands.deferred.push(id);
+            }
+            self.shared.clock.pass_fence();
+            is_second_look = true;
+        }
+    }
+
+    /// Places a node in a private bucket, or among those that are overdue. The bucket is seen from
+    /// the tick after `flushed`, the first whose bucket can still be taken. (A producer sees it from
+    /// `flushed`, which may have moved on when it pushes: then the seal and the round decide.)
+    pub(super) fn place_at(&mut self, deadline: Tick, id: NodeId) {
+        if deadline > self.flushed {
+            let slot = self.shared.geometry.place_private(self.flushed + 1, deadline);
+            self.link(slot, id);
+        } else {
+            self.hands.overdue.push(deadline, id);
         }
     }
 
     /// Links a node into a bucket of the private wheels.
     pub(super) fn link(&mut self, slot: Slot, id: NodeId) {
-        self.private.splice(self.shared.geometry, slot, id, self.shared.node(id).next());
+        self.private.link(self.shared.geometry, slot, id, self.shared.node(id).next());
     }
 
     /// Fires the next timer that is due, if there is one up to the clock.
@@ -693,9 +709,9 @@ impl<T> Advancer<T> {
         self.recycler.retire(node);
     }
 
-    /// The earliest tick at which anything may be due, which begins a sleep until then, and whether
-    /// a sweep is due before.
-    pub(crate) fn look_ahead(&self) -> (Option<Tick>, bool) {
+    /// Begins a sleep, and returns until when: the earliest tick at which anything may be due. Also
+    /// says whether a sweep is due before.
+    pub(crate) fn begin_sleep(&self) -> (Option<Tick>, bool) {
         // What producers have added comes second, after the fence: until then, a producer may wake
         // the advancer for nothing.
         let in_hand = self.earliest_in_hand();
@@ -756,6 +772,7 @@ impl<T> Advancer<T> {
     fn earliest_in_inbox(&self) -> Option<Tick> {
         let mut next = self.shared.inbox.peek();
         let mut earliest = None;
+        // Producers only push in front, and no link changes before the advancer takes the list.
         for _ in 0..INBOX_LOOK {
             if next == NIL {
                 return earliest;

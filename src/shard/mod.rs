@@ -8,28 +8,29 @@
 //! | timer | a payload and a deadline, a tick; the service that runs shards is always "`Timer`" |
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
 //! | base, extension | the tick that a node was first linked for; how much later its timer is due |
-//! | displaced | said of a node that is linked for its deadline, no longer for its base |
+//! | displaced | said of a node that is linked for its deadline, or for one that it had before, no longer for its base |
 //! | busy | said of a node in which a producer is at work: its status is `Cancelling` |
 //! | key | names a node and a generation, so one timer for ever |
 //! | generation | the *era* of the node's segment and the node's *version*: never the same twice |
 //! | worn out | said of a node that has had its last version; it is not used again |
 //! | segment | an array of nodes, 2 MiB at most where a node is not large |
-//! | bucket | the lists of the nodes that are due within one *span* of ticks |
+//! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. A bucket *expires* at the first tick of its slot |
 //! | stripe | one of the 16 lists of a bucket; the node's number chooses it |
-//! | round | a bucket's revolution; a push fails on a list of another round |
+//! | round | how often the wheel has gone round before a slot; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
-//! | cascade | nodes of an overflow bucket go to finer buckets; *early*, in shares, before the bucket expires |
+//! | cascade | nodes of an overflow bucket go to finer buckets when it expires; or *early*, in shares, before that |
 //! | lead | the time in which an overflow bucket is cascaded early |
 //! | crowd | so many timers that the advancer wakes for a lead |
 //! | inbox | a stack for nodes whose bucket is sealed, or takes none |
-//! | sealed | the last tick that is closed to producers' pushes |
-//! | flushed | the last tick whose bucket the advancer has taken |
+//! | sealed | the last tick that is closed to producers' pushes, the end of a *window* of a few ticks |
+//! | flushed | the last tick that the advancer has done with: while it yields the bucket of tick `t`, that is `t - 1` |
 //! | advancer | the one consumer: moves the clock, fires, frees |
-//! | in hand | said of a node that the advancer has taken out of its list |
+//! | linked, in hand | said of a node in a list that others can reach, or in a private wheel; of one that the advancer has taken out of its list |
+//! | list, chain | where nodes wait; a list that the advancer has taken and walks |
 //! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
-//! | deferred | in hand, and left to the next advance, because a producer is at work in it |
-//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it, at the latest in a *sweep* |
+//! | deferred | in hand, and left to the next advance, because a producer is at work in it, or because it was armed again for a tick that is past |
+//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it: when its bucket is due, or before that in a *sweep* |
 //! | lane | what one thread has to itself in a shard; a *common* lane serves threads that have none, a call at a time |
 //! | revoked | said of a lane from which the advancer takes the free nodes that an idle thread keeps |
 //! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
@@ -64,7 +65,11 @@
 //! | [`wheel`] | buckets of lists that accept pushes at any time; the private wheels; the slot arithmetic |
 //! | [`node`] | the memory of one timer; one word decides its fate (`state`) |
 //!
-//! Each uses those below it. Only [`machine`], which both halves call, stands between them.
+//! Each uses those below it, and `key`, the public name of a timer; only `Advancer::scheduler` looks
+//! up. Outside of this folder, `crate::size` has sizes that differ for fuzzers and models, and
+//! `crate::sync` the atomics: there, `hint` and `Trace` are nothing but in a model, and what is in
+//! `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
+//! an ordering is strong enough, why a call is sound, and what a pin keeps.
 
 pub(crate) mod advancer;
 mod key;

@@ -183,7 +183,7 @@ impl<T> Advancer<T> {
     /// At worst O(levels x wheel size / 4), in sequential memory. Never blocks.
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
-        let (next, owes_sweep) = self.look_ahead();
+        let (next, owes_sweep) = self.begin_sleep();
         if owes_sweep {
             self.waker_owner.wake(&self.shared.waker);
         }

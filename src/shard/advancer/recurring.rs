@@ -85,7 +85,7 @@ impl<T> Advancer<T> {
         // The word is not read again: the timer may have been cancelled since, or the node reused
         // for a later tick, as may happen to any node that is linked for its `base`.
         if deadline > self.flushed {
-            self.link(self.shared.geometry.place_private(self.flushed + 1, deadline), id);
+            self.place_at(deadline, id);
         } else {
             self.hands.deferred.push(id);
         }
@@ -108,11 +108,6 @@ impl<T> Advancer<T> {
         } else {
             self.retire(node);
         }
-    }
-
-    /// Whether a pass of the sweep is under way or asked for: an advance would continue it.
-    pub(crate) fn is_sweeping(&self) -> bool {
-        self.sweep.is_under_way() || self.shared.is_sweep_requested()
     }
 
     /// The node of a running timer of this shard.

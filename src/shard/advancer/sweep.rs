@@ -69,6 +69,11 @@ impl Sweep {
 }
 
 impl<T> Advancer<T> {
+    /// Whether a pass of the sweep is under way or asked for: an advance would continue it.
+    pub(crate) fn is_sweeping(&self) -> bool {
+        self.sweep.is_under_way() || self.shared.is_sweep_requested()
+    }
+
     /// Continues the pass under way, or begins one if a sweep is asked for.
     pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.

@@ -169,7 +169,7 @@ impl<T> Scheduler<T> {
     /// Returns the tick up to which timers are due: that of [`now`](Self::now), or a later one
     /// while an advance is under way.
     pub(crate) fn reached(&self) -> Tick {
-        self.shared.clock.read().now
+        self.shared.clock.fence_and_read().now
     }
 
     /// Returns how many timers are pending: neither fired nor cancelled. A timer that is due but

@@ -31,7 +31,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// Chains of the private lists of one bucket.
+    /// Chains of the lists of one half of a bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::default();
         chains.add(0, lists, nodes);

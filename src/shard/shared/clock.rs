@@ -75,14 +75,14 @@ impl ShardClock {
     pub(crate) fn seal(&self, tick: Tick) {
         // Ordering: Relaxed, the fence orders it against the looks that follow.
         self.sealed.store(tick, Ordering::Relaxed);
-        // Ordering: SeqCst, pairs with the fence in `read`.
+        // Ordering: SeqCst, pairs with the fence in `fence_and_read`.
         fence(Ordering::SeqCst);
     }
 
     /// Orders a second look at a busy node after the clock.
     #[cold]
     pub(crate) fn pass_fence(&self) {
-        // Ordering: SeqCst, pairs with the fence in `read`.
+        // Ordering: SeqCst, pairs with the fence in `fence_and_read`.
         fence(Ordering::SeqCst);
     }
 
@@ -100,9 +100,9 @@ impl ShardClock {
         self.flushed.store(tick, Ordering::Release);
     }
 
-    /// Reads the clock after everything that the caller has done so far.
+    /// Passes the producer's fence, and reads the clock: after everything that the caller has done.
     #[inline]
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn fence_and_read(&self) -> Reading {
         // Ordering: SeqCst, pairs with the fences in `seal`, `pass_fence`, `publish_wake_at` and
         // `close`.
         fence(Ordering::SeqCst);
@@ -150,7 +150,7 @@ impl<T> Shared<T> {
         self.waker.begin_sleep();
         // Ordering: Relaxed, the fence orders it.
         self.clock.wake_below.store(below(answer), Ordering::Relaxed);
-        // Ordering: SeqCst, pairs with the fence in `read`.
+        // Ordering: SeqCst, pairs with the fence in `fence_and_read`.
         fence(Ordering::SeqCst);
     }
 }

@@ -234,7 +234,7 @@ impl Worker {
 
     /// When to take the next turn.
     pub(crate) fn next_expiration(&self) -> Option<Tick> {
-        self.advancer.as_ref()?.look_ahead().0
+        self.advancer.as_ref()?.begin_sleep().0
     }
 
     /// Whether a sweep still has nodes of cancelled timers to free.
@@ -275,7 +275,7 @@ impl Worker {
         // The advancer announces the tick.
         advancer.register_waker(&self.handle.waker);
         // Does not wake: this call has the worker, and a user's waker may run any code.
-        let (next, owes_sweep) = advancer.look_ahead();
+        let (next, owes_sweep) = advancer.begin_sleep();
         if owes_sweep {
             return self.turned_at;
         }
