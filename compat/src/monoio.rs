@@ -1,10 +1,39 @@
 //! monoio: a timer on the thread's own loop.
+//!
+//! Without its feature `sync`, a waker of monoio's panics when another thread wakes it, or its own
+//! thread while the runtime does not run. So the task that runs the timer is woken by monoio where
+//! a future of the timer is polled, and by a byte through a socket from anywhere else.
 
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream as Socket;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, ThreadId};
+
+use monoio::io::AsyncReadRent;
+use monoio::net::UnixStream;
+use monoio::time::{Instant, Sleep, sleep_until};
+use pin_project_lite::pin_project;
 use shardwheel::{BuildError, Timer, TimerBuilder};
 
-use crate::local::{LocalTimer, TICK};
+use crate::local::{LocalTimer, TICK, is_on_loop, on_loop};
 
-/// Makes a [`LocalTimer`] on the monoio runtime of the calling thread. Its tick is 64 µs.
+/// Makes a [`LocalTimer`] on the monoio runtime of the calling thread, by io_uring or epoll.
+///
+/// It does not need monoio's feature `sync`. The sleeps of an ordinary [`Timer`] do, since its thread
+/// wakes them: without `sync`, that wake panics for a task, so [`TimerBuilder::on_panic`] hears of
+/// it, [`Stats`](shardwheel::Stats) counts it, and the sleep waits for ever. For the future of
+/// `block_on`, monoio ignores the wake, and nothing tells of it. The same holds for sleeps of this
+/// timer when another thread [shuts it down](Timer::shutdown), or when its last handle is dropped
+/// while the runtime does not run.
+///
+/// Its tick is 64 µs. monoio adds its own rounding to milliseconds.
+///
+/// When the runtime ends, monoio drops no task that waits. So drop the handles before.
 ///
 /// # Errors
 ///
@@ -12,7 +41,13 @@ use crate::local::{LocalTimer, TICK};
 ///
 /// # Panics
 ///
-/// Outside of a runtime, and in one without timers (`enable_timer`).
+/// Outside of a runtime, in one without timers (`enable_timer`), and if the system gives no pair of
+/// sockets.
+///
+/// # Performance
+///
+/// What is scheduled by [`LocalTimer::timer`], and is due before all else, wakes the loop by a byte
+/// through a socket: a write and a read.
 pub fn monoio_timer() -> Result<LocalTimer, BuildError> {
     monoio_timer_with(Timer::builder().tick(TICK))
 }
@@ -27,7 +62,94 @@ pub fn monoio_timer() -> Result<LocalTimer, BuildError> {
 ///
 /// As [`monoio_timer`].
 pub fn monoio_timer_with(builder: TimerBuilder) -> Result<LocalTimer, BuildError> {
-    let (timer, run) = LocalTimer::new(builder, |deadline| monoio::time::sleep_until(deadline.into()))?;
-    drop(monoio::spawn(run));
+    // Panics here, and not in the task, if the runtime has no timers.
+    drop(sleep_until(Instant::now()));
+    let (rings, hears) = pair().expect("the timer needs a pair of sockets");
+    let task = Rc::new(RefCell::new(Waker::noop().clone()));
+    let sleep = {
+        let task = Rc::clone(&task);
+        move |deadline: std::time::Instant| ByTask { sleep: sleep_until(deadline.into()), task: Rc::clone(&task) }
+    };
+    let (timer, run) = LocalTimer::new(builder, sleep)?;
+    drop(monoio::spawn(hear(hears, Rc::clone(&task))));
+    drop(monoio::spawn(run_by_bell(run, rings, task)));
     Ok(timer)
+}
+
+fn pair() -> io::Result<(Socket, UnixStream)> {
+    let (rings, hears) = Socket::pair()?;
+    rings.set_nonblocking(true)?;
+    Ok((rings, UnixStream::from_std(hears)?))
+}
+
+/// The waker of the task that runs the timer: monoio's own, which stays on the thread.
+type Task = Rc<RefCell<Waker>>;
+
+/// Wakes the task whenever bytes come. It ends with the last [`Bell`], which the driver has.
+async fn hear(mut socket: UnixStream, task: Task) {
+    let mut bytes = vec![0; 64];
+    loop {
+        let read;
+        (read, bytes) = socket.read(bytes).await;
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        task.borrow().wake_by_ref();
+    }
+}
+
+/// Polls `run` with a waker that any thread may wake.
+async fn run_by_bell(run: impl Future<Output = ()>, socket: Socket, task: Task) {
+    let (mut run, socket, thread) = (pin!(run), Arc::new(socket), thread::current().id());
+    let mut bell = None;
+    poll_fn(|context| {
+        if bell.is_none() || !task.borrow().will_wake(context.waker()) {
+            task.replace(context.waker().clone());
+            let (socket, task) = (Arc::clone(&socket), context.waker().clone());
+            bell = Some(Waker::from(Arc::new(Bell { thread, task, socket })));
+        }
+        let bell = bell.as_ref().expect("it has just been set");
+        on_loop(|| run.as_mut().poll(&mut Context::from_waker(bell)))
+    })
+    .await;
+}
+
+struct Bell {
+    thread: ThreadId,
+    task: Waker,
+    socket: Arc<Socket>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if is_on_loop() && thread::current().id() == self.thread {
+            self.task.wake_by_ref();
+        } else {
+            // An error is a socket that is full, so that the task is woken anyway, or one that nothing
+            // reads, since the task has ended.
+            _ = (&*self.socket).write(&[0]);
+        }
+    }
+}
+
+pin_project! {
+    /// A sleep of the runtime's, which wakes the task by monoio's own waker.
+    struct ByTask {
+        #[pin]
+        sleep: Sleep,
+        task: Task,
+    }
+}
+
+impl Future for ByTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        this.sleep.poll(&mut Context::from_waker(&this.task.borrow()))
+    }
 }

@@ -12,6 +12,8 @@ use std::time::Instant;
 use pin_project_lite::pin_project;
 use shardwheel::{Interval, SleepError};
 
+use super::on_loop;
+
 pin_project! {
     /// A [`Sleep`](shardwheel::Sleep), [`Timeout`](shardwheel::Timeout) or [`Interval`] of a
     /// [`LocalTimer`](crate::LocalTimer), with all of its calls. It stays on its thread.
@@ -45,7 +47,7 @@ impl Local<Interval> {
     ///
     /// As [`Interval::tick`].
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, SleepError>> {
-        self.inner.poll_tick(context)
+        on_loop(|| self.inner.poll_tick(context))
     }
 }
 
@@ -54,7 +56,7 @@ impl<T: Future> Future for Local<T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T::Output> {
-        self.project().inner.poll(context)
+        on_loop(|| self.project().inner.poll(context))
     }
 }
 

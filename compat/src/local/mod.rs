@@ -5,6 +5,7 @@
 //! [runs](shardwheel::Driver::run) the shard.
 
 mod future;
+mod on_loop;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 use shardwheel::{BuildError, Interval, Sleep, Timeout, Timer, TimerBuilder};
 
 pub use self::future::Local;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
+pub(crate) use self::on_loop::is_on_loop;
+pub(crate) use self::on_loop::on_loop;
 
 /// The tick, unless the caller sets it: what the timer adds to the runtime's own rounding.
 pub(crate) const TICK: Duration = Duration::from_micros(64);
