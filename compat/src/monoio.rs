@@ -17,6 +17,7 @@ use std::thread::{self, ThreadId};
 use monoio::io::AsyncReadRent;
 use monoio::net::UnixStream;
 use monoio::time::{Instant, Sleep, sleep_until};
+use monoio::utils::is_legacy;
 use pin_project_lite::pin_project;
 use shardwheel::{BuildError, Timer, TimerBuilder};
 
@@ -68,7 +69,10 @@ pub fn monoio_timer_with(builder: TimerBuilder) -> Result<LocalTimer, BuildError
     let task = Rc::new(RefCell::new(Waker::noop().clone()));
     let sleep = {
         let task = Rc::clone(&task);
-        move |deadline: std::time::Instant| ByTask { sleep: sleep_until(deadline.into()), task: Rc::clone(&task) }
+        move |deadline: std::time::Instant| ByTask {
+            sleep: sleep_until(deadline.into()),
+            task: Rc::clone(&task),
+        }
     };
     let (timer, run) = LocalTimer::new(builder, sleep)?;
     drop(monoio::spawn(hear(hears, Rc::clone(&task))));
@@ -79,6 +83,8 @@ pub fn monoio_timer_with(builder: TimerBuilder) -> Result<LocalTimer, BuildError
 fn pair() -> io::Result<(Socket, UnixStream)> {
     let (rings, hears) = Socket::pair()?;
     rings.set_nonblocking(true)?;
+    // io_uring would not wait for a byte, and epoll would block the thread.
+    hears.set_nonblocking(is_legacy())?;
     Ok((rings, UnixStream::from_std(hears)?))
 }
 
