@@ -4,7 +4,23 @@ use shardwheel::{BuildError, Timer, TimerBuilder};
 
 use crate::local::{LocalTimer, TICK};
 
-/// Makes a [`LocalTimer`] on the compio runtime of the calling thread. Its tick is 64 µs.
+/// Makes a [`LocalTimer`] on the compio runtime of the calling thread.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel_compat::compio_timer;
+///
+/// # compio::runtime::Runtime::new()?.block_on(async {
+/// let timer = compio_timer()?;
+/// timer.sleep(Duration::from_millis(5)).await?;
+/// let answer = timer.timeout(Duration::from_secs(1), async { 42 }).await?;
+/// assert_eq!(answer, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -6,7 +6,26 @@ use shardwheel::{BuildError, Timer, TimerBuilder};
 
 use crate::local::{LocalTimer, TICK};
 
-/// Makes a [`LocalTimer`] on the glommio executor of the calling thread. Its tick is 64 µs.
+/// Makes a [`LocalTimer`] on the glommio executor of the calling thread, in its current task queue.
+///
+/// glommio itself needs 512 KiB of locked memory (`ulimit -l`): it refuses to make an executor else.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel_compat::glommio_timer;
+///
+/// # let executor = glommio::LocalExecutorBuilder::default().make()?;
+/// # executor.run(async {
+/// let timer = glommio_timer()?;
+/// timer.sleep(Duration::from_millis(5)).await?;
+/// let answer = timer.timeout(Duration::from_secs(1), async { 42 }).await?;
+/// assert_eq!(answer, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ mod expiring_map;
 mod glommio;
 #[cfg(feature = "hyper")]
 mod hyper;
-#[cfg(any(feature = "compio", feature = "glommio", feature = "monoio"))]
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
 mod local;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -51,7 +51,7 @@ pub use self::expiring_map::{ExpiringMap, Expiry, InsertError, InsertErrorKind};
 pub use self::glommio::{glommio_timer, glommio_timer_with};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
-#[cfg(any(feature = "compio", feature = "glommio", feature = "monoio"))]
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
 pub use self::local::{Local, LocalTimer};
 #[cfg(feature = "metrics")]
 pub use self::metrics::TimerMetrics;

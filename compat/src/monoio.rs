@@ -25,16 +25,35 @@ use crate::local::{LocalTimer, TICK, is_on_loop, on_loop};
 
 /// Makes a [`LocalTimer`] on the monoio runtime of the calling thread, by io_uring or epoll.
 ///
-/// It does not need monoio's feature `sync`. The sleeps of an ordinary [`Timer`] do, since its thread
-/// wakes them: without `sync`, that wake panics for a task, so [`TimerBuilder::on_panic`] hears of
-/// it, [`Stats`](shardwheel::Stats) counts it, and the sleep waits for ever. For the future of
-/// `block_on`, monoio ignores the wake, and nothing tells of it. The same holds for sleeps of this
-/// timer when another thread [shuts it down](Timer::shutdown), or when its last handle is dropped
-/// while the runtime does not run.
+/// It does not need monoio's feature `sync`, also if other threads schedule on its
+/// [`timer`](LocalTimer::timer).
 ///
-/// Its tick is 64 µs. monoio adds its own rounding to milliseconds.
+/// # Sleeps of an ordinary timer
 ///
-/// When the runtime ends, monoio drops no task that waits. So drop the handles before.
+/// The thread of a [`Timer`] wakes its sleeps, and monoio without `sync` cannot be woken by another
+/// thread. In a task, the wake panics: the message is on stderr, and
+/// [`on_panic`](TimerBuilder::on_panic) gets it; [`stats`](Timer::stats) counts it; the sleep never
+/// ends. In the future of `block_on` itself, monoio ignores such a wake, and reports nothing. So use
+/// a `LocalTimer`, or monoio with `sync`. The same holds for the pending sleeps of a `LocalTimer` if
+/// another thread [shuts it down](Timer::shutdown), or if the program does so while the runtime does
+/// not run.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel_compat::monoio_timer;
+///
+/// # let builder = monoio::RuntimeBuilder::<monoio::IoUringDriver>::new();
+/// # builder.enable_timer().build()?.block_on(async {
+/// let timer = monoio_timer()?;
+/// timer.sleep(Duration::from_millis(5)).await?;
+/// let answer = timer.timeout(Duration::from_secs(1), async { 42 }).await?;
+/// assert_eq!(answer, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

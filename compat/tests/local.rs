@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, Ready, pending, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{Clock, DelayQueue, Timer, TimerBuilder};
+use shardwheel::{Clock, DelayQueue, Interval, Sleep, Timeout, Timer, TimerBuilder};
 use shardwheel_compat::{
-    LocalTimer, compio_timer, compio_timer_with, glommio_timer, glommio_timer_with, monoio_timer,
+    Local, LocalTimer, compio_timer, compio_timer_with, glommio_timer, glommio_timer_with, monoio_timer,
     monoio_timer_with,
 };
 
@@ -128,6 +128,21 @@ async fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     poll_fn(|context| Poll::Ready(pin!(&mut *future).poll(context).is_pending())).await
 }
 
+/// It compiles only if neither the handle nor what it makes is `Send`: the call is ambiguous else.
+#[test]
+fn nothing_leaves_the_thread() {
+    trait AmbiguousIfSend<T> {
+        fn stays() {}
+    }
+    impl<T> AmbiguousIfSend<()> for T {}
+    impl<T: Send> AmbiguousIfSend<u8> for T {}
+
+    <LocalTimer as AmbiguousIfSend<_>>::stays();
+    <Local<Sleep> as AmbiguousIfSend<_>>::stays();
+    <Local<Timeout<Ready<()>>> as AmbiguousIfSend<_>>::stays();
+    <Local<Interval> as AmbiguousIfSend<_>>::stays();
+}
+
 #[test]
 fn sleeps_end_when_they_are_due() {
     on(&ALL, async |runtime| {
@@ -213,7 +228,7 @@ async fn a_thousand_end_in_order(runtime: Runtime, timer: &LocalTimer, first: In
     came.get() == 1_000
 }
 
-/// While tasks of the runtime's wait for its own sleeps, and are woken between.
+/// Another one goes on.
 #[test]
 fn a_dropped_sleep_is_cancelled() {
     on(&ALL, async |runtime| {

@@ -3,8 +3,24 @@
 //! The runtimes that keep their tasks on one thread share [`LocalTimer`]. Each has a file of its own
 //! with what differs: how the runtime sleeps, and how it spawns the one task that
 //! [runs](shardwheel::Driver::run) the shard.
+//!
+//! # What the runtimes offer
+//!
+//! None has a hook in its `block_on` that could turn a shard or shorten the wait of the loop. So the
+//! task waits by a timer of the runtime's, and a wake-up costs one insert and one removal there, where
+//! the entry is the only one, and two polls of the task.
+//!
+//! | runtime | instead of the task | its own timer | its wakers | at its end |
+//! |---|---|---|---|---|
+//! | compio 0.18 | a loop of the program's own: `Runtime::run`, `current_timeout`, `poll_with` | a `BTreeMap`, nanoseconds | from any thread | drops all tasks |
+//! | monoio 0.2 | nothing | a wheel, rounds up to milliseconds | from its own thread, while it runs; with `sync` from any | keeps tasks that wait |
+//! | glommio 0.9 | nothing | a `BTreeMap`, nanoseconds | from any thread | keeps tasks that wait |
+//!
+//! A loop of the program's own needs no task: it calls [`turn`](shardwheel::Driver::turn) and waits
+//! until [`next_deadline`](shardwheel::Driver::next_deadline). It does not run under `#[compio::main]`.
 
 mod future;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
 mod on_loop;
 
 use std::fmt;
@@ -16,8 +32,13 @@ use shardwheel::{BuildError, Interval, Sleep, Timeout, Timer, TimerBuilder};
 
 pub use self::future::Local;
 #[cfg(all(feature = "monoio", target_os = "linux"))]
-pub(crate) use self::on_loop::is_on_loop;
-pub(crate) use self::on_loop::on_loop;
+pub(crate) use self::on_loop::{is_on_loop, on_loop};
+
+/// Polls: only monoio's wakers ask where they are woken.
+#[cfg(not(all(feature = "monoio", target_os = "linux")))]
+fn on_loop<R>(poll: impl FnOnce() -> R) -> R {
+    poll()
+}
 
 /// The tick, unless the caller sets it: what the timer adds to the runtime's own rounding.
 pub(crate) const TICK: Duration = Duration::from_micros(64);
@@ -31,8 +52,12 @@ pub(crate) const TICK: Duration = Duration::from_micros(64);
 ///
 /// Clones are handles of the same timer. The drop of the last one ends it, unless there is a clone
 /// of [`timer`](Self::timer): the task ends, and sleeps that are pending resolve to an error. So does
-/// the end of the runtime. A task that does not return to its runtime delays the timer, as it delays
-/// the runtime's own.
+/// the end of a compio runtime. monoio and glommio keep tasks that wait when they end: drop the
+/// handles before. A task that does not return to its runtime delays the timer, as it delays the
+/// runtime's own.
+///
+/// The tick is 64 µs unless a builder sets it. It adds to the runtime's own rounding, which is to
+/// milliseconds on monoio.
 ///
 /// # Examples
 ///
