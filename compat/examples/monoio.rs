@@ -1,5 +1,5 @@
-//! A timer on monoio's own loop, without monoio's feature `sync`: a client that limits the time of its
-//! requests, and a report every 100 ms.
+//! A client on monoio that limits the time of its requests, and a report every 100 ms, by a timer on
+//! the thread's own loop, without monoio's feature `sync`:
 //! `cargo run -p shardwheel-compat --features monoio --example monoio`.
 
 use std::cell::Cell;

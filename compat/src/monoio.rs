@@ -154,8 +154,8 @@ impl Wake for Bell {
         if is_on_loop() && thread::current().id() == self.thread {
             self.task.wake_by_ref();
         } else {
-            // An error is a socket that is full, so that the task is woken anyway, or one that nothing
-            // reads, since the task has ended.
+            // An error is a socket that is full, so the task is woken anyway, or one that is not
+            // read any more, since the task has ended.
             _ = (&*self.socket).write(&[0]);
         }
     }

@@ -87,7 +87,7 @@ impl Runtime {
         match self {
             Compio => compio::time::sleep(duration).await,
             Monoio | MonoioByEpoll => monoio::time::sleep(duration).await,
-            Glommio => drop(glommio::timer::sleep(duration).await),
+            Glommio => glommio::timer::sleep(duration).await,
         }
     }
 }

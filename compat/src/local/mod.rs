@@ -6,18 +6,19 @@
 //!
 //! # What the runtimes offer
 //!
-//! None has a hook in its `block_on` that could turn a shard or shorten the wait of the loop. So the
-//! task waits by a timer of the runtime's, and a wake-up costs one insert and one removal there, where
-//! the entry is the only one, and two polls of the task.
+//! No `block_on` has a hook that could turn a shard, or shorten the wait of the loop. So the task
+//! waits by a timer of the runtime's. A wake-up costs an insert and a removal there, where it is the
+//! only entry, and two polls of the task.
 //!
-//! | runtime | instead of the task | its own timer | its wakers | at its end |
+//! | runtime | a loop of one's own | its own timer | its wakers work | at its end |
 //! |---|---|---|---|---|
-//! | compio 0.18 | a loop of the program's own: `Runtime::run`, `current_timeout`, `poll_with` | a `BTreeMap`, nanoseconds | from any thread | drops all tasks |
-//! | monoio 0.2 | nothing | a wheel, rounds up to milliseconds | from its own thread, while it runs; with `sync` from any | keeps tasks that wait |
-//! | glommio 0.9 | nothing | a `BTreeMap`, nanoseconds | from any thread | keeps tasks that wait |
+//! | compio 0.18 | `Runtime::run`, `poll_with(timeout)` | a tree, nanoseconds | anywhere | drops all tasks |
+//! | monoio 0.2 | no | a wheel, whole milliseconds | on its thread, while it runs | leaks tasks that wait |
+//! | glommio 0.9 | no | a tree, nanoseconds | anywhere | leaks tasks that wait |
 //!
-//! A loop of the program's own needs no task: it calls [`turn`](shardwheel::Driver::turn) and waits
-//! until [`next_deadline`](shardwheel::Driver::next_deadline). It does not run under `#[compio::main]`.
+//! A loop of the program's own needs no task: it calls [`turn`](shardwheel::Driver::turn), and waits
+//! until [`next_deadline`](shardwheel::Driver::next_deadline). It takes the place of `block_on` and
+//! `#[compio::main]`. monoio's wakers work anywhere with its feature `sync`.
 
 mod future;
 #[cfg(all(feature = "monoio", target_os = "linux"))]
@@ -52,12 +53,12 @@ pub(crate) const TICK: Duration = Duration::from_micros(64);
 ///
 /// Clones are handles of the same timer. The drop of the last one ends it, unless there is a clone
 /// of [`timer`](Self::timer): the task ends, and sleeps that are pending resolve to an error. So does
-/// the end of a compio runtime. monoio and glommio keep tasks that wait when they end: drop the
+/// the end of a compio runtime. monoio and glommio leak the tasks that wait when they end: drop the
 /// handles before. A task that does not return to its runtime delays the timer, as it delays the
 /// runtime's own.
 ///
-/// The tick is 64 µs unless a builder sets it. It adds to the runtime's own rounding, which is to
-/// milliseconds on monoio.
+/// The tick is 64 µs; from a builder it is the builder's, by default 1 ms. It adds to the runtime's
+/// own rounding, which is to milliseconds on monoio.
 ///
 /// # Examples
 ///
@@ -78,8 +79,8 @@ pub(crate) const TICK: Duration = Duration::from_micros(64);
 ///
 /// # Performance
 ///
-/// A sleep costs what it costs on any `Timer`. A wake-up of the thread costs the runtime's own and one
-/// more poll of a task.
+/// A sleep costs what it costs on any `Timer`. A wake-up of the thread costs the runtime's own, and
+/// two polls of a task.
 #[derive(Clone)]
 pub struct LocalTimer {
     timer: Rc<Timer>,
@@ -121,7 +122,7 @@ impl LocalTimer {
         Local::new(self.timer.sleep_until(deadline))
     }
 
-    /// Limits the time of a future, as [`Timer::timeout`] does. The future may be bound to the thread.
+    /// Limits the time of a future, as [`Timer::timeout`] does. The future need not be `Send`.
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Local<Timeout<F::IntoFuture>> {
         Local::new(self.timer.timeout(duration, future))
