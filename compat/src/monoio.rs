@@ -34,9 +34,11 @@ use crate::local::{LocalTimer, TICK, is_on_loop, on_loop};
 /// thread. In a task, the wake panics: the message is on stderr, and
 /// [`on_panic`](TimerBuilder::on_panic) gets it; [`stats`](Timer::stats) counts it; the sleep never
 /// ends. In the future of `block_on` itself, monoio ignores such a wake, and reports nothing. So use
-/// a `LocalTimer`, or monoio with `sync`. The same holds for the pending sleeps of a `LocalTimer` if
-/// another thread [shuts it down](Timer::shutdown), or if the program does so while the runtime does
-/// not run.
+/// a `LocalTimer`, or monoio with `sync`.
+///
+/// The same holds for the pending sleeps of a `LocalTimer` if it [ends](Timer::shutdown) on another
+/// thread, or while the runtime does not run. Another thread may schedule a callback that shuts it
+/// down: the callback runs on the loop.
 ///
 /// # Examples
 ///
@@ -116,10 +118,11 @@ async fn hear(mut socket: UnixStream, task: Task) {
     loop {
         let read;
         (read, bytes) = socket.read(bytes).await;
-        if !matches!(read, Ok(1..)) {
-            return;
+        match read {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => task.borrow().wake_by_ref(),
         }
-        task.borrow().wake_by_ref();
     }
 }
 

@@ -396,6 +396,60 @@ fn other_threads_race_with_the_sleeps() {
     });
 }
 
+/// Two loops of monoio's, each on its thread. A poll on the one schedules on the other, whose wakers
+/// do not work there.
+#[test]
+fn a_poll_on_another_loop_schedules() {
+    in_time("two loops", || {
+        let (hand_over, handle) = mpsc::channel::<Timer>();
+        let other = thread::spawn(move || {
+            Monoio.block_on(async {
+                let (timer, handle) = (monoio_timer().unwrap(), handle.recv().unwrap());
+                let (send, receive) = mpsc::channel();
+                for _ in 0..20 {
+                    timer.sleep(ms(2)).await.unwrap();
+                    let (here, send) = (thread::current().id(), send.clone());
+                    let sends = move || send.send(thread::current().id() != here).unwrap();
+                    timer
+                        .timeout(HOUR, async { handle.schedule_after(ms(1), sends) })
+                        .await
+                        .unwrap()
+                        .unwrap();
+                }
+                drop(send);
+                assert_eq!(receive.iter().collect::<Vec<_>>(), [true; 20]);
+                // On the loop of the timer: monoio's sleeps cannot be woken here.
+                let weak = handle.downgrade();
+                handle.schedule_after(ms(1), move || drop(weak.upgrade().unwrap().shutdown())).unwrap();
+            });
+        });
+        Monoio.block_on(async {
+            let timer = monoio_timer().unwrap();
+            hand_over.send(timer.timer().clone()).unwrap();
+            // Nothing on this loop is due while it waits: the other one alone wakes it.
+            let hour = timer.sleep(HOUR);
+            assert!(hour.await.unwrap_err().is_shut_down());
+        });
+        other.join().unwrap();
+    });
+}
+
+/// Years away, and never. monoio's own wheel ends after two years.
+#[test]
+fn any_deadline_will_do() {
+    on(&ALL, async |runtime| {
+        let timer = runtime.timer();
+        // The nearest alone is what the runtime waits for.
+        for far in [Duration::MAX, HOUR * 8_766 * 300, HOUR * 8_766 * 3, HOUR * 8_766] {
+            let mut far = timer.sleep(far);
+            assert!(is_pending(&mut far).await);
+            runtime.sleep(ms(2)).await;
+            timer.sleep(ms(2)).await.unwrap();
+            assert!(is_pending(&mut far).await);
+        }
+    });
+}
+
 /// The builder's settings hold.
 #[test]
 fn a_bound_refuses_a_sleep() {
