@@ -10,14 +10,22 @@
 
 #[cfg(feature = "backon")]
 mod backon;
+#[cfg(feature = "compio")]
+mod compio;
 #[cfg(feature = "cron")]
 mod cron;
 #[cfg(feature = "expiring-map")]
 mod expiring_map;
+#[cfg(all(feature = "glommio", target_os = "linux"))]
+mod glommio;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
+mod local;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
+mod monoio;
 #[cfg(feature = "quinn")]
 mod quinn;
 #[cfg(any(feature = "backon", feature = "hyper", feature = "quinn", feature = "smithy", feature = "tower"))]
@@ -33,14 +41,22 @@ mod virtual_time;
 
 #[cfg(feature = "backon")]
 pub use self::backon::BackonSleeper;
+#[cfg(feature = "compio")]
+pub use self::compio::{compio_timer, compio_timer_with};
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, TimeZone};
 #[cfg(feature = "expiring-map")]
 pub use self::expiring_map::{ExpiringMap, Expiry, InsertError, InsertErrorKind};
+#[cfg(all(feature = "glommio", target_os = "linux"))]
+pub use self::glommio::{glommio_timer, glommio_timer_with};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
+pub use self::local::{Local, LocalTimer};
 #[cfg(feature = "metrics")]
 pub use self::metrics::TimerMetrics;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
+pub use self::monoio::{monoio_timer, monoio_timer_with};
 #[cfg(feature = "quinn")]
 pub use self::quinn::QuinnRuntime;
 #[cfg(any(
