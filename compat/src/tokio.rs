@@ -1,0 +1,95 @@
+//! tokio: a timer that lives on a runtime's workers.
+//!
+//! One task [runs](shardwheel::Driver::run) the timer. It waits for the next deadline by a sleep of
+//! tokio's, so tokio has one timer entry, however many sleeps are pending.
+//!
+//! # Two roundings
+//!
+//! tokio rounds a deadline up to its own milliseconds, and a worker that parks waits for whole
+//! milliseconds from then: a sleep is some 1 ms late at the median. The timer rounds up to its tick
+//! before that. The ticks would add if they were alike, since neither knows where the other's
+//! begin. So [`tokio_timer`] has a tick that is much shorter. It costs no wake-ups: when the
+//! task runs, it fires all that has come due since, and tokio lets it wait for the next millisecond.
+
+use std::time::Duration;
+
+use shardwheel::{BuildError, Timer, TimerBuilder};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until};
+
+/// The tick of [`tokio_timer`]: what it adds to tokio's own rounding.
+const TICK: Duration = Duration::from_micros(64);
+
+/// Makes a [`Timer`] that lives on the workers of the tokio runtime of the caller, and needs no
+/// thread of its own.
+///
+/// All that a `Timer` has is on it: `sleep`, `timeout`, `interval`, callbacks, `DelayQueue`. It
+/// works from any thread, and on each runtime: of one thread or several, and within a `LocalSet`.
+/// One task, on one timer entry of tokio's, wakes the sleeps and runs the callbacks. So a task that
+/// blocks its worker delays them, as it delays tokio's.
+///
+/// Its tick is 64 µs, which is what it adds to tokio's rounding to milliseconds. It has one shard.
+///
+/// The task ends when the `Timer` ends: with its last handle, or when it is
+/// [shut down](Timer::shutdown). The end of the runtime shuts the `Timer` down: what waits on it in
+/// other runtimes gets an error then, and is not lost.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::DelayQueue;
+/// use shardwheel_compat::tokio_timer;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let timer = tokio_timer()?;
+/// timer.sleep(Duration::from_millis(5)).await?;
+/// let answer = timer.timeout(Duration::from_secs(1), async { 42 }).await?;
+/// assert_eq!(answer, 42);
+///
+/// let sessions = DelayQueue::new(&timer);
+/// sessions.insert("a session", Duration::from_millis(5))?;
+/// assert_eq!(sessions.next().await.value, "a session");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`TimerBuilder::build_driven`].
+///
+/// # Panics
+///
+/// Outside of a runtime, and in one without timers (`enable_time`).
+///
+/// # Performance
+///
+/// A sleep costs what it costs on any `Timer`. A wake-up costs tokio's own and one more poll of a task.
+pub fn tokio_timer() -> Result<Timer, BuildError> {
+    tokio_timer_with(Timer::builder().tick(TICK))
+}
+
+/// Makes a [`Timer`] as [`tokio_timer`] does, from settings of the caller's: a bound, a hook, another
+/// tick (the builder's own of 1 ms makes sleeps later by half of that), or a shard for each worker.
+///
+/// With a [`Clock`](shardwheel::Clock) of the caller's, the `Timer` goes by that clock only if tokio's does:
+/// while that clock shows less than a deadline that tokio's has reached, the task polls without a pause.
+/// For tests by virtual time there is `virtual_time`, in the feature `tokio-testing`. With a
+/// [`ManualClock`](shardwheel::ManualClock), nothing wakes the task when the clock is moved.
+///
+/// # Errors
+///
+/// As [`TimerBuilder::build_driven`].
+///
+/// # Panics
+///
+/// As [`tokio_timer`].
+pub fn tokio_timer_with(builder: TimerBuilder) -> Result<Timer, BuildError> {
+    // Panics here, and not in the task, if the runtime has no timers.
+    drop(sleep_until(Instant::now()));
+    let runtime = Handle::current();
+    let (timer, mut driver) = builder.build_driven()?;
+    runtime.spawn(async move { driver.run(|deadline| sleep_until(deadline.into())).await });
+    Ok(timer)
+}
