@@ -165,8 +165,8 @@ impl Driver {
     /// The future is `Send` if `sleep_until` and its sleeps are, so it also runs on a runtime that
     /// keeps its tasks on one thread.
     ///
-    /// A poll turns once. If more is due than a [`turn`](Self::turn) runs, the task wakes itself,
-    /// and others run first. A sleep that ends before its deadline by the `Timer`'s clock makes
+    /// A poll turns once. After a [`turn`](Self::turn) that has fired something, the task wakes
+    /// itself, and others run first: those that were woken may set the next deadline. A sleep that ends before its deadline by the `Timer`'s clock makes
     /// nothing early: another one is made at once. So with a [`Clock`](crate::Clock) of the user's,
     /// a virtual one for instance, the sleeps must be by that clock. With a
     /// [`BootClock`](crate::BootClock) a sleep should end after a second at the latest, since most
@@ -208,7 +208,11 @@ impl Driver {
         let (mut sleep, mut sleeps_until) = (pin!(None::<F>), None);
         poll_fn(|context| {
             self.register_waker(context.waker());
-            self.turn();
+            if self.turn() > 0 {
+                // What has been woken runs first: it may wait for the next deadline.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let next = self.next_deadline();
             if self.has_ended() {
                 return Poll::Ready(());
