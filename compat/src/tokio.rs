@@ -20,11 +20,17 @@
 //! wakes may run on another worker, which has to be woken: tokio's own timer wakes its tasks while
 //! the worker is parked, and so wakes other workers less often.
 
-use std::time::Duration;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant as StdInstant};
 
-use shardwheel::{BuildError, Timer, TimerBuilder};
+use shardwheel::{BuildError, Driver, Timer, TimerBuilder};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The tick of [`tokio_timer`]: what it adds to tokio's own rounding.
 const TICK: Duration = Duration::from_micros(64);
@@ -99,7 +105,91 @@ pub fn tokio_timer_with(builder: TimerBuilder) -> Result<Timer, BuildError> {
     // Panics here, and not in the task, if the runtime has no timers.
     drop(sleep_until(Instant::now()));
     let runtime = Handle::current();
-    let (timer, mut driver) = builder.build_driven()?;
-    runtime.spawn(async move { driver.run(|deadline| sleep_until(deadline.into())).await });
+    let (timer, driver) = builder.build_driven()?;
+    runtime.spawn(Looped::new(driver));
     Ok(timer)
+}
+
+/// The task: it owns the driver and tokio's timer entry, and ends with the `Timer`.
+struct Looped(Arc<Shared>);
+
+struct Shared {
+    /// What turns. Nothing waits for this lock.
+    turned: Mutex<Turned>,
+    /// The task's waker, from its first poll on.
+    task: OnceLock<Waker>,
+    /// The task has found `turned` locked: who unlocks wakes it.
+    waits: AtomicBool,
+}
+
+struct Turned {
+    driver: Driver,
+    /// tokio's timer entry, of which the waker is `EntryWaker`.
+    sleep: Pin<Box<Sleep>>,
+    sleeps_until: Option<StdInstant>,
+    entry_waker: Waker,
+}
+
+/// Turns the `Timer` where tokio fires its timers: see the module.
+struct EntryWaker(Weak<Shared>);
+
+impl Looped {
+    fn new(driver: Driver) -> Self {
+        Self(Arc::new_cyclic(|shared| {
+            let turned = Turned {
+                driver,
+                sleep: Box::pin(sleep_until(Instant::now())),
+                sleeps_until: None,
+                entry_waker: Waker::from(Arc::new(EntryWaker(Weak::clone(shared)))),
+            };
+            Shared { turned: Mutex::new(turned), task: OnceLock::new(), waits: AtomicBool::new(false) }
+        }))
+    }
+}
+
+impl Future for Looped {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let shared = &*self.0;
+        let task = shared.task.get_or_init(|| context.waker().clone());
+        shared.waits.store(true, SeqCst);
+        let Ok(mut turned) = shared.turned.try_lock() else { return Poll::Pending };
+        shared.waits.store(false, SeqCst);
+        turned.driver.register_waker(task);
+        if turned.step() {
+            context.waker().wake_by_ref();
+        }
+        if turned.driver.has_ended() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Wake for EntryWaker {
+    fn wake(self: Arc<Self>) {
+        let Some(shared) = self.0.upgrade() else { return };
+        let again = match shared.turned.try_lock() {
+            Ok(mut turned) => turned.step(),
+            Err(_) => true,
+        };
+        if again | shared.waits.swap(false, SeqCst) {
+            shared.task.get().expect("an entry is made by the task's poll").wake_by_ref();
+        }
+    }
+}
+
+impl Turned {
+    /// Runs what is due, and sets tokio's timer entry to the next deadline. Returns whether more is
+    /// due already.
+    fn step(&mut self) -> bool {
+        self.driver.turn();
+        let next = self.driver.next_deadline();
+        if next == self.sleeps_until && !self.sleep.is_elapsed() {
+            return false;
+        }
+        self.sleeps_until = next;
+        let Some(next) = next else { return false };
+        self.sleep.as_mut().reset(next.into());
+        let mut context = Context::from_waker(&self.entry_waker);
+        self.sleep.as_mut().poll(&mut context).is_ready()
+    }
 }
