@@ -152,12 +152,15 @@ impl Future for Looped {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let shared = &*self.0;
-        let task = shared.task.get_or_init(|| context.waker().clone());
         shared.waits.store(true, SeqCst);
         let Ok(mut turned) = shared.turned.try_lock() else { return Poll::Pending };
         shared.waits.store(false, SeqCst);
-        turned.driver.register_waker(task);
-        if turned.step() {
+        shared.task.get_or_init(|| {
+            turned.driver.register_waker(context.waker());
+            context.waker().clone()
+        });
+        if turned.set_entry() {
+            turned.driver.turn();
             context.waker().wake_by_ref();
         }
         if turned.driver.has_ended() { Poll::Ready(()) } else { Poll::Pending }
@@ -168,7 +171,10 @@ impl Wake for EntryWaker {
     fn wake(self: Arc<Self>) {
         let Some(shared) = self.0.upgrade() else { return };
         let again = match shared.turned.try_lock() {
-            Ok(mut turned) => turned.step(),
+            Ok(mut turned) => {
+                turned.driver.turn();
+                turned.set_entry()
+            }
             Err(_) => true,
         };
         if again | shared.waits.swap(false, SeqCst) {
@@ -178,10 +184,8 @@ impl Wake for EntryWaker {
 }
 
 impl Turned {
-    /// Runs what is due, and sets tokio's timer entry to the next deadline. Returns whether more is
-    /// due already.
-    fn step(&mut self) -> bool {
-        self.driver.turn();
+    /// Sets tokio's timer entry to the next deadline. Returns whether that has passed already.
+    fn set_entry(&mut self) -> bool {
         let next = self.driver.next_deadline();
         if next == self.sleeps_until && !self.sleep.is_elapsed() {
             return false;
