@@ -1,8 +1,8 @@
 //! The machine: how a timer gets into a bucket, how the clock takes it out, and why none is lost.
 //!
-//! This page reads from top to bottom: state, schedule, cancel, reschedule, insert; then, by the one
-//! advancer, advance, seal, flush, cascade, place, fire, free and sleep. The other files are parts
-//! that it names:
+//! The table at the top of [`shard`](mod@crate::shard) has the words. This page reads from top to
+//! bottom: state, schedule, cancel, reschedule, insert; then, by the one advancer, advance, seal,
+//! flush, cascade, place, fire, free and sleep. The other files are parts that it names:
 //!
 //! | part | what the page takes from it |
 //! |---|---|
@@ -14,20 +14,20 @@
 //!
 //! # State
 //!
-//! - `now` is the clock: a deadline at or before it is due.
+//! - `now` is the clock: a deadline at or before it is due. (The public `Scheduler::now` is
+//!   `flushed`.)
 //! - `sealed` is the tick up to which no producer pushes to a bucket any more. It is at or after
 //!   `now`, by a few ticks at most.
 //! - `flushed` is the last tick that the advancer has done with: all its timers have fired or are
 //!   *overdue*. While the bucket of tick `t` is being yielded it is `t - 1`.
-//! - `wake_below` says which deadlines wake a sleeping advancer: those at or before it.
+//! - `wake_up_to` says which deadlines wake a sleeping advancer: those at or before it.
 //! - `closed` refuses timers, from the shard's end on.
 //!
 //! The advancer writes these five. A *bucket* has two halves. Producers push to the lists of its
 //! shared half, each of which has a *bit* that says that it may hold a node, and a *round*. The
 //! advancer links the nodes that it moves into the private half, in plain memory: so a timer that
-//! comes down from an overflow wheel costs no second compare-and-swap of a list. (With one half
-//! alone, to which the advancer pushes as producers do, each timer took 5 to 11 ns longer to fire,
-//! and the code was 120 lines shorter, of 4,900.)
+//! comes down from an overflow wheel costs no second compare-and-swap of a list. With one half
+//! alone, to which the advancer pushed as producers do, each timer took 5 to 11 ns longer to fire.
 //!
 //! # The producer's steps
 //!
@@ -47,14 +47,15 @@
 //! # The advancer's steps
 //!
 //! 1. It stores `now`. If `now` is after `sealed`, it *seals*: it stores in `sealed` the last tick
-//!    of a short window that contains `now`, passes a SeqCst fence, and looks at the bits of every
-//!    bucket that expires after `flushed` and at or before `sealed`.
+//!    of a short window that contains `now`, and passes a SeqCst fence. Then it finds the first
+//!    bucket with a bit that expires after `flushed` and at or before `sealed`. When it has taken
+//!    that one, it finds the next.
 //! 2. It empties the inbox.
 //! 3. For each bucket that expires at or before `now` and had a bit set, it clears the bucket's
 //!    bits, then swaps each such list for an empty one of the next round.
 //! 4. It stores `flushed` (Release) when it has done with the tick.
 //!
-//! So the fence and the look are made once for a window, not at each tick.
+//! So it passes one fence for a window, not one at each tick.
 //!
 //! # No timer is lost
 //!
@@ -62,17 +63,17 @@
 //! fences comes first.
 //!
 //! - *The producer's fence comes first.* The advancer's look at the bits comes after its own fence,
-//!   so it finds the bit set. (Or an earlier producer had set the bit, and the advancer has cleared
-//!   it since; then it swaps that list next.) So the advancer swaps the list when the clock reaches
-//!   `e`. If the push came before the swap, the swap takes the node. If it comes after, the push
-//!   fails on the round.
+//!   so it finds the bit set, and swaps the list when the clock reaches `e`. If the push came before
+//!   the swap, the swap takes the node. If it comes after, the push fails on the round. (The producer
+//!   may have found the bit set by another, and the advancer may have cleared it since: then it
+//!   swaps that list next.)
 //! - *The advancer's fence comes first.* The producer's load of `sealed` returns at least that
 //!   tick, and the producer does not push.
 //!
 //! A producer that does not push puts the node on the inbox. The next advance finds it there: late
 //! by one advance at most.
 //!
-//! **One look is enough.** By the same argument a look at the bits after the fence holds for the
+//! **One fence is enough.** By the same argument a look at the bits after the fence holds for the
 //! whole window: no further bucket that expires at or before `sealed` comes to hold anything.
 //!
 //! **Where no look is needed.** Each bucket of a wheel that was ever marked has a number of at most
@@ -93,13 +94,13 @@
 //!
 //! # Sleep
 //!
-//! To sleep, the advancer stores in `wake_below` the tick before the earliest one that it has in
+//! To sleep, the advancer stores in `wake_up_to` the tick before the earliest one that it has in
 //! hand, passes a SeqCst fence, and only then looks at the bits and the inbox. If it finds
-//! something earlier, it lowers `wake_below` and its answer. A producer loads `wake_below` after
+//! something earlier, it lowers `wake_up_to` and its answer. A producer loads `wake_up_to` after
 //! its own fence. Its fence comes after it has set the bit (for the inbox: after the push; for a
 //! node that is reused in place: after the store of the node's word). If the producer's fence comes
 //! first, the advancer's look sees the bit. If the advancer's comes first, the producer sees
-//! `wake_below`, and wakes the advancer (see [`advancer_waker`](super::shared::advancer_waker)) once
+//! `wake_up_to`, and wakes the advancer (see [`advancer_waker`](super::shared::advancer_waker)) once
 //! it has left its lane. The bit comes before the push, so the advancer may wake for nothing. It
 //! never wakes too late.
 //!
@@ -116,10 +117,10 @@
 //! A producer may put its next timer into the node that it cancelled last, where the node is
 //! linked (see [`state`](crate::shard::node::state)). The node is busy until the timer is in, so
 //! the advancer may defer it. The producer stores the node's word, passes its fence, and loads
-//! `wake_below`. The timer is due no earlier than the tick that the node is linked for. So before a
+//! `wake_up_to`. The timer is due no earlier than the tick that the node is linked for. So before a
 //! sleep, either the advancer sees the bucket in which the node is linked, or it has the node in
 //! the inbox, in hand or deferred. There the advancer loads the word after its own fence: it finds
-//! the timer, or the producer sees `wake_below`.
+//! the timer, or the producer sees `wake_up_to`.
 //!
 //! # No memory
 //!
@@ -167,16 +168,16 @@ impl<T> Scheduler<T> {
             Err(kind) => return Err(ScheduleError::new(kind, make())),
         };
         owned.vacant().node().set_tag(tag);
+        shared.counting.model_change();
         // Before the timer can be seen, so that `len` never misses it.
-        shared.counting.note_change();
-        let scheduled = lane.tally.scheduled.add(1);
+        let count = lane.tally.scheduled.add(1);
         let (key, must_wake) = self.arm_and_insert(lane, owned, due, make);
         let late = if shared.clock.is_closed() { self.take_back(lane, local, key) } else { None };
         self.return_spare_nodes(lane, local);
         if let Some(payload) = late {
             return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
         }
-        if must_wake || shared.must_wake_for_crowd(scheduled, due) {
+        if must_wake || shared.must_wake_for_crowd(count, due) {
             self.wake_advancer(entered);
         }
         Ok(key)
@@ -206,9 +207,7 @@ impl<T> Scheduler<T> {
     /// Arms the node and makes it reachable. Returns the timer's key, and whether the caller must
     /// wake the advancer.
     ///
-    /// `inline(always)` here and on [`acquire`](Self::acquire): where the compiler did not inline
-    /// them, the node went through memory, and a schedule with its cancel took 21 ns
-    /// instead of 12 ns.
+    /// `inline(always)` here and on [`acquire`](Self::acquire), so that the node stays in registers.
     #[inline(always)]
     fn arm_and_insert(
         &self,
@@ -238,14 +237,15 @@ impl<T> Scheduler<T> {
         key: Key,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<R> {
-        let mut place = None;
+        // Declared first: dropped when the lane is left.
+        let mut harvested = None;
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
-        let word = node.cancel_into((era, key.generation), &mut place, harvest)?;
+        let word = node.cancel_into((era, key.generation), &mut harvested, harvest)?;
         drop(stay);
         if lane.may_reuse {
             local.nodes.last_cancelled = Some(DeadNode::new(key.node(), era, word));
@@ -254,7 +254,7 @@ impl<T> Scheduler<T> {
         if self.note_dead(lane, local) {
             self.wake_advancer(entered);
         }
-        place
+        harvested
     }
 
     /// As [`reschedule`](Self::reschedule). Calls `look` with the payload if the timer moves, and
@@ -347,7 +347,7 @@ impl<T> Scheduler<T> {
         owned.vacant().node().set_tag(node.tag());
         look(&payload);
         let (moved, must_wake) = self.arm_and_insert(lane, owned, deadline, || payload);
-        self.shared.counting.note_change();
+        self.shared.counting.model_change();
         lane.tally.moved.add(1);
         let _ = vacant.cancelled();
         drop(stay);
@@ -359,7 +359,7 @@ impl<T> Scheduler<T> {
 // ---- Insert: the producer's steps.
 
 impl<T> Shared<T> {
-    /// Runs the producer's steps, and reads `wake_below`. Returns true if the caller must wake the
+    /// Runs the producer's steps, and reads `wake_up_to`. Returns true if the caller must wake the
     /// advancer. Lock-free.
     #[inline]
     #[must_use]
@@ -385,7 +385,7 @@ impl<T> Shared<T> {
         self.must_wake(deadline)
     }
 
-    /// Passes the fence, and reads `wake_below`, for a timer that is already in its list, the inbox
+    /// Passes the fence, and reads `wake_up_to`, for a timer that is already in its list, the inbox
     /// included. Returns true if the caller must wake the advancer.
     #[inline]
     #[must_use]
@@ -403,7 +403,10 @@ impl<T> Advancer<T> {
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moved = now.saturating_sub(self.now);
         self.now += moved;
-        self.upkeep.due_in = self.upkeep.due_in.saturating_sub(u32::from(moved > 0));
+        if moved > 0 {
+            self.upkeep.due_in = self.upkeep.due_in.saturating_sub(1);
+        }
+        // The advancer's step 1.
         self.shared.clock.publish_now(self.now);
         if self.now > self.sealed {
             self.seal();
@@ -427,7 +430,8 @@ impl<T> Advancer<T> {
         self.ensure_due();
     }
 
-    /// Closes the window of the clock to producers, and looks at its buckets.
+    /// Seals the window of the clock, and looks at its buckets: step 1, if the clock has left the
+    /// last window.
     #[inline]
     fn seal(&mut self) {
         self.sealed = self.shared.geometry.end_of_window(self.now);
@@ -463,7 +467,7 @@ impl<T> Advancer<T> {
     /// Takes in what was deferred, and the inbox.
     #[inline(never)]
     fn take_in_newcomers(&mut self) {
-        // First, so that what is pushed meanwhile is there for the next advance.
+        // Step 2. Before the deferred are placed: what is pushed meanwhile waits for the next advance.
         let mut next = self.shared.inbox.take();
         // Nodes that are deferred again come after these.
         let deferred = self.hands.deferred.len();
@@ -513,8 +517,9 @@ impl<T> Advancer<T> {
             self.set_flushed(tick - 1);
             self.take_bucket(geometry.slot(0, tick));
             if tick == self.now {
-                // Before the cascade, which may link a node into this very bucket again: one that is
-                // dead at its first look, and that its thread has reused for `tick` at the second.
+                // Raises the private wheels' `none_before` past this tick. Before the cascade, which
+                // may lower it again: it may link a node into this very bucket, one that is dead at
+                // its first look, and that its thread has reused for `tick` at the second.
                 self.private.find_next(geometry, tick.checked_add(1));
             }
             if geometry.starts_overflow_bucket(tick) {
@@ -530,8 +535,8 @@ impl<T> Advancer<T> {
         false
     }
 
-    /// Takes in hand all that a bucket holds, shared lists and private lists: to `due` at level 0,
-    /// to `moving` elsewhere.
+    /// Takes in hand all that a bucket holds, shared lists (step 3) and private lists: to `due` at
+    /// level 0, to `moving` elsewhere.
     #[inline]
     fn take_bucket(&mut self, slot: Slot) {
         if self.sweep.has(slot) {
@@ -599,7 +604,7 @@ impl<T> Advancer<T> {
             let word = node.word();
             if word.is(Status::Pending) {
                 if node.displace(word) {
-                    return self.place_at(node.deadline(word), id);
+                    return self.link_or_overdue(node.deadline(word), id);
                 }
                 // A producer has changed the timer.
                 continue;
@@ -607,7 +612,8 @@ impl<T> Advancer<T> {
             if word.is(Status::Cancelled) && self.free_if_dead(id) {
                 return;
             }
-            // A producer is at work in it. A timer whose payload is out is never in hand.
+            // A producer is at work in it (see *Busy nodes*). A timer whose payload is out is never
+            // in hand.
             if is_second_look {
                 return self.hands.deferred.push(id);
             }
@@ -619,7 +625,7 @@ impl<T> Advancer<T> {
     /// Places a node in a private bucket, or among those that are overdue. The bucket is seen from
     /// the tick after `flushed`, the first whose bucket can still be taken. (A producer sees it from
     /// `flushed`, which may have moved on when it pushes: then the seal and the round decide.)
-    pub(super) fn place_at(&mut self, deadline: Tick, id: NodeId) {
+    pub(super) fn link_or_overdue(&mut self, deadline: Tick, id: NodeId) {
         if deadline > self.flushed {
             let slot = self.shared.geometry.place_private(self.flushed + 1, deadline);
             self.link(slot, id);
@@ -656,7 +662,7 @@ impl<T> Advancer<T> {
     ) -> Option<(Key, Tick, O)> {
         loop {
             let Self { shared, hands, .. } = self;
-            let (latest, hand) = if let Some((deadline, id)) = hands.overdue.pop() {
+            let (fires_up_to, hand) = if let Some((deadline, id)) = hands.overdue.pop() {
                 (deadline, shared.node(id))
             } else if let Some(hand) = hands.due.pop(shared) {
                 (self.flushed.saturating_add(1), hand)
@@ -667,11 +673,12 @@ impl<T> Advancer<T> {
             };
             let id = hand.id();
             while let Some((deadline, word)) = hand.pending() {
-                if deadline > latest {
+                if deadline > fires_up_to {
+                    // It has been put off: a node that has to move, as in a cascade.
                     shared.tally.cascaded.add(1);
                     break;
                 }
-                shared.slab.firing.note_change();
+                shared.slab.firing.model_change();
                 if let Some(taken) = take(&hand, word) {
                     let key = Key::new(shared.id, id, join(hand.era(), word.version()));
                     return Some((key, deadline, taken));
@@ -716,18 +723,18 @@ impl<T> Advancer<T> {
         // the advancer for nothing.
         let in_hand = self.earliest_in_hand();
         let pending = if in_hand.is_some() { self.shared.len() } else { 0 };
-        let first = in_hand.filter(|_| pending > 0);
-        self.shared.publish_wake_at(first);
+        let published = in_hand.filter(|_| pending > 0);
+        self.shared.publish_wake_at(published);
         let earliest = self.earliest(in_hand, pending);
         self.shared.clock.lower_published(earliest);
         self.note_excess();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
         let owes_sweep =
-            self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due();
-        // The earlier of the two: the timer of `first` may have been cancelled in between, and
-        // producers wake the advancer only for deadlines earlier than `first`.
-        (earlier(first, earliest), owes_sweep)
+            self.shared.is_sweep_requested() || (self.sweep.is_under_way() && self.shared.is_sweep_due());
+        // The earlier of the two: the timer of `published` may have been cancelled in between, and
+        // producers wake the advancer only for deadlines earlier than that.
+        (earlier(published, earliest), owes_sweep)
     }
 
     /// The earliest tick at which anything may be due, or an earlier one, without what producers
@@ -758,7 +765,7 @@ impl<T> Advancer<T> {
         let earliest = shared.or(known)?;
         match if pending == 0 { self.shared.len() } else { pending } {
             0 => None,
-            // No step of the early cascade is due before.
+            // Few are pending, or no lead begins before: there is no wake for the early cascade.
             pending if pending <= FEW_PENDING || earliest <= self.upkeep.next_cascade => Some(earliest),
             _ => Some(earliest.min(self.next_lead(earliest))),
         }
@@ -785,7 +792,7 @@ impl<T> Advancer<T> {
     }
 
     /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
-    /// node reads `wake_below` when it is done.
+    /// node reads `wake_up_to` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
         self.node(id).pending().map(|(deadline, _)| deadline)
     }

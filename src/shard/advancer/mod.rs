@@ -13,13 +13,12 @@
 //! | [`recurring`] | timers that recur |
 //! | [`end`] | the walk that ends the shard |
 //!
-//! # Nodes in hand
+//! # Nodes of the advancer's own
 //!
-//! No other thread can reach what the advancer has in hand through a list. A producer finds a node
-//! there by its key only, and cancels it or puts it off by its word, as any other node.
-//!
-//! These are in the private wheels (nodes from a cascade, a sweep or the inbox), in [`Hands`], or
-//! with the [`sweep`], which has detached them and not yet linked them again.
+//! They are linked in the private wheels (from a cascade, a sweep or the inbox), or in hand: in
+//! [`Hands`], or with the [`sweep`], which has detached them and not yet linked them again. No other
+//! thread can reach them through a list. A producer finds such a node by its key only, and cancels
+//! it or puts it off by its word, as any other node.
 //!
 //! # Invariants
 //!

@@ -11,7 +11,7 @@ pub(super) const KEPT_BUFFER: usize = 1 << 12;
 struct Due {
     deadline: Tick,
     /// Its position before a sort, which keeps timers of equal deadlines in order.
-    place: u32,
+    order: u32,
     id: NodeId,
 }
 
@@ -25,7 +25,7 @@ pub(in crate::shard) struct Overdue {
 
 impl Overdue {
     pub(in crate::shard) fn push(&mut self, deadline: Tick, id: NodeId) {
-        self.list.push(Due { deadline, place: 0, id });
+        self.list.push(Due { deadline, order: 0, id });
     }
 
     #[inline]
@@ -33,7 +33,8 @@ impl Overdue {
         self.list.is_empty()
     }
 
-    /// Takes the earliest timer. Of equal deadlines, the one that is longest here.
+    /// Takes the earliest timer. Of equal deadlines, one that was here at the last call; of those
+    /// that have come since, the last pushed, because the inbox yields the youngest first.
     #[inline]
     pub(in crate::shard) fn pop(&mut self) -> Option<(Tick, NodeId)> {
         if self.sorted < self.list.len() {
@@ -59,7 +60,7 @@ impl Overdue {
 
     /// Sorts the newcomers in among the others. The inbox yields the youngest first, and equal
     /// deadlines fire in the order in which they were scheduled. A stable sort would allocate;
-    /// `place` makes an unstable one stable.
+    /// `order` makes an unstable one stable.
     #[cold]
     fn sort_in(&mut self) {
         let newcomers = self.list.len() - self.sorted;
@@ -83,8 +84,8 @@ impl Overdue {
 }
 
 fn sort(due: &mut [Due]) {
-    due.iter_mut().zip(0..).for_each(|(due, place)| due.place = place);
-    due.sort_unstable_by_key(|due| (Reverse(due.deadline), due.place));
+    due.iter_mut().zip(0..).for_each(|(due, order)| due.order = order);
+    due.sort_unstable_by_key(|due| (Reverse(due.deadline), due.order));
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]

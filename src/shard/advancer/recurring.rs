@@ -17,7 +17,7 @@
 use crate::shard::advancer::{Advancer, Fired};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
-use crate::shard::node::{NodeId, Running};
+use crate::shard::node::{NodeId, Unborrowed};
 use crate::tick::Tick;
 
 /// A timer that is due.
@@ -36,7 +36,7 @@ pub(crate) enum Due<T> {
 pub(crate) struct RearmTicket {
     key: Key,
     deadline: Tick,
-    running: Running,
+    running: Unborrowed,
 }
 
 impl RearmTicket {
@@ -85,7 +85,7 @@ impl<T> Advancer<T> {
         // The word is not read again: the timer may have been cancelled since, or the node reused
         // for a later tick, as may happen to any node that is linked for its `base`.
         if deadline > self.flushed {
-            self.place_at(deadline, id);
+            self.link_or_overdue(deadline, id);
         } else {
             self.hands.deferred.push(id);
         }

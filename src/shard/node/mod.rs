@@ -15,7 +15,7 @@ mod cell;
 mod recurring;
 pub(crate) mod state;
 
-pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Tag, Vacant};
+pub(crate) use cell::{Filled, Node, PayloadSlot, Tag, Unborrowed, Vacant};
 pub(crate) use recurring::Stopped;
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
@@ -136,7 +136,7 @@ impl<T> Node<T> {
             }
             // The swap is made even if the word stays the same: its success proves that `base`
             // belonged to this timer.
-            if self.put_off(word, word.with_extension(deadline - base)) {
+            if self.replace_pending(word, word.with_extension(deadline - base)) {
                 return Extended::Done;
             }
         }
@@ -162,7 +162,7 @@ impl<T> Node<T> {
             // `Pending`: the next owner writes `base` after that swap, so the load in `deadline`
             // came before.
             fence(Ordering::Release);
-            if self.put_off(word, word) {
+            if self.replace_pending(word, word) {
                 return Some(deadline);
             }
         }
@@ -220,7 +220,7 @@ impl<T> Node<T> {
     /// about to link its node for its deadline and no longer for `base`. A timer due at `base`
     /// needs no mark. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
-        word.extension() == 0 || word.is_displaced() || self.put_off(word, word.displaced())
+        word.extension() == 0 || word.is_displaced() || self.replace_pending(word, word.displaced())
     }
 
     /// The deadline of the timer of that word, which the caller has acquired.

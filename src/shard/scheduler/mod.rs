@@ -260,7 +260,7 @@ impl<T> Scheduler<T> {
     /// Counts a timer that the caller has cancelled or stopped.
     #[inline]
     pub(super) fn count_cancelled(&self, lane: &Lane) {
-        self.shared.counting.note_change();
+        self.shared.counting.model_change();
         lane.tally.cancelled.add(1);
         self.shared.bound.release();
     }

@@ -5,7 +5,7 @@ use super::Shared;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, hint, plain};
 use crate::tick::Tick;
 
-/// The value of `wake_below` while the advancer is awake. No producer wakes it then, except for a
+/// The value of `wake_up_to` while the advancer is awake. No producer wakes it then, except for a
 /// deadline of 0, which does no harm.
 const AWAKE: Tick = 0;
 
@@ -14,7 +14,7 @@ pub(crate) struct ShardClock {
     now: AtomicU64,
     sealed: AtomicU64,
     flushed: AtomicU64,
-    wake_below: AtomicU64,
+    wake_up_to: AtomicU64,
     closed: AtomicBool,
     /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers
     /// do not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
@@ -28,7 +28,7 @@ pub(crate) struct Reading {
     /// A bucket that expires at or before this tick accepts no timers.
     pub(crate) sealed: Tick,
     /// The producer of a timer that is due at or before this tick must wake the advancer.
-    wake_below: Tick,
+    wake_up_to: Tick,
 }
 
 impl Reading {
@@ -36,7 +36,7 @@ impl Reading {
     /// advancer's sleep ends.
     #[inline]
     pub(crate) fn must_wake(self, deadline: Tick) -> bool {
-        deadline <= self.wake_below
+        deadline <= self.wake_up_to
     }
 }
 
@@ -46,7 +46,7 @@ impl ShardClock {
             now: AtomicU64::new(start),
             sealed: AtomicU64::new(start),
             flushed: AtomicU64::new(start),
-            wake_below: AtomicU64::new(AWAKE),
+            wake_up_to: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
             wakes_for_cancel: plain::AtomicBool::new(false),
         }
@@ -66,7 +66,7 @@ impl ShardClock {
         self.now.store(now, Ordering::Relaxed);
         // Ordering: Relaxed, an advancer that is awake needs no wake; a producer that sees the old
         // value wakes it once too often.
-        self.wake_below.store(AWAKE, Ordering::Relaxed);
+        self.wake_up_to.store(AWAKE, Ordering::Relaxed);
     }
 
     /// Closes the buckets that expire at or before `tick` to producers. The advancer calls this
@@ -109,7 +109,7 @@ impl ShardClock {
         // Ordering: Relaxed, the fence orders all three.
         let now = self.now.load(Ordering::Relaxed);
         let sealed = self.sealed.load(Ordering::Relaxed);
-        Reading { now, sealed, wake_below: self.wake_below.load(Ordering::Relaxed) }
+        Reading { now, sealed, wake_up_to: self.wake_up_to.load(Ordering::Relaxed) }
     }
 
     /// Lowers the end of the sleep that [`publish_wake_at`](Shared::publish_wake_at) published, if
@@ -117,8 +117,8 @@ impl ShardClock {
     pub(crate) fn lower_published(&self, answer: Option<Tick>) {
         // Ordering: Relaxed for both: only the advancer writes it, and a producer that sees the
         // former value wakes the advancer once too often.
-        if below(answer) < self.wake_below.load(Ordering::Relaxed) {
-            self.wake_below.store(below(answer), Ordering::Relaxed);
+        if last_tick_before(answer) < self.wake_up_to.load(Ordering::Relaxed) {
+            self.wake_up_to.store(last_tick_before(answer), Ordering::Relaxed);
         }
     }
 
@@ -139,7 +139,7 @@ impl ShardClock {
 }
 
 /// The last deadline for which an advancer that sleeps until `answer` must be woken.
-fn below(answer: Option<Tick>) -> Tick {
+fn last_tick_before(answer: Option<Tick>) -> Tick {
     answer.map_or(Tick::MAX, |tick| tick.saturating_sub(1))
 }
 
@@ -149,7 +149,7 @@ impl<T> Shared<T> {
     pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
         self.waker.begin_sleep();
         // Ordering: Relaxed, the fence orders it.
-        self.clock.wake_below.store(below(answer), Ordering::Relaxed);
+        self.clock.wake_up_to.store(last_tick_before(answer), Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `fence_and_read`.
         fence(Ordering::SeqCst);
     }

@@ -49,6 +49,7 @@ pub(crate) const MARKED_BUCKETS: u64 = size(64, 1, 1);
 pub(crate) const STRIPES: usize = size(16, 16, 1);
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
+const _: () = assert!(geometry::WINDOW as usize <= BUCKETS_PER_WORD, "one word has the bits of a window");
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
