@@ -8,7 +8,7 @@ use crate::tick::Tick;
 /// A buffer with room for more entries than this is freed when it is empty.
 pub(super) const KEPT_BUFFER: usize = 1 << 12;
 
-struct Due {
+struct Entry {
     deadline: Tick,
     /// Its position before a sort, which keeps timers of equal deadlines in order.
     order: u32,
@@ -19,13 +19,13 @@ struct Due {
 /// sort is behind them.
 #[derive(Default)]
 pub(in crate::shard) struct Overdue {
-    list: Vec<Due>,
+    list: Vec<Entry>,
     sorted: usize,
 }
 
 impl Overdue {
     pub(in crate::shard) fn push(&mut self, deadline: Tick, id: NodeId) {
-        self.list.push(Due { deadline, order: 0, id });
+        self.list.push(Entry { deadline, order: 0, id });
     }
 
     #[inline]
@@ -40,7 +40,7 @@ impl Overdue {
         if self.sorted < self.list.len() {
             self.sort_in();
         }
-        let Due { deadline, id, .. } = self.list.pop()?;
+        let Entry { deadline, id, .. } = self.list.pop()?;
         self.sorted = self.list.len();
         Some((deadline, id))
     }
@@ -83,7 +83,7 @@ impl Overdue {
     }
 }
 
-fn sort(due: &mut [Due]) {
+fn sort(due: &mut [Entry]) {
     due.iter_mut().zip(0..).for_each(|(due, order)| due.order = order);
     due.sort_unstable_by_key(|due| (Reverse(due.deadline), due.order));
 }
