@@ -4,19 +4,24 @@
 //! cargo run --release -p shardwheel-compat --features tokio --example tokio_timer -- own --workers 2
 //! ```
 //!
-//! 51 tasks sleep 2,800 times, for 5 and for 20 ms; or `--million` sleeps of 1 to 3 s wait at a
-//! time. It prints how late the sleeps were, and what the process has used meanwhile: voluntary
-//! context switches and processor time (on Linux). With `RUSTFLAGS="--cfg tokio_unstable"` there is
-//! tokio's alternative timer, too.
+//! 51 tasks sleep 2,800 times, for 5 and for 20 ms. Or `--million` sleeps of an hour are created
+//! and dropped, and then a million tasks sleep for 3 to 5 s. It prints how late the sleeps were, and
+//! what the process has used meanwhile: voluntary context switches and processor time (on Linux).
+//! With `RUSTFLAGS="--cfg tokio_unstable"` there is tokio's alternative timer, too, on several
+//! threads.
 
 use std::fs;
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use shardwheel::Timer;
 use shardwheel_compat::{tokio_timer, tokio_timer_with};
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, unconstrained};
+
+const MILLION: u64 = 1_000_000;
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Engine {
@@ -58,6 +63,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             (Engine::Tokio | Engine::Alternative, _) => None,
         };
+        if args.million {
+            create_and_drop(timer.clone()).await;
+        }
         let (begin, before) = (Instant::now(), Used::until_now());
         let mut late = if args.million { million(timer).await } else { few(timer).await };
         let (took, used) = (begin.elapsed(), Used::until_now());
@@ -120,9 +128,29 @@ async fn few(timer: Option<Timer>) -> Vec<Duration> {
     tasks.join_all().await.concat()
 }
 
+/// A million sleeps in one task, each polled once. tokio's would stop to register at the end of the
+/// task's budget.
+async fn create_and_drop(timer: Option<Timer>) {
+    let task = tokio::spawn(unconstrained(async move {
+        let mut sleeps = Vec::with_capacity(MILLION as usize);
+        let begin = Instant::now();
+        for millis in 0..MILLION {
+            let mut sleep = Box::pin(sleep(&timer, Duration::from_millis(3_600_000 + millis)));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            sleeps.push(sleep);
+        }
+        let created = begin.elapsed();
+        drop(sleeps);
+        (created, begin.elapsed() - created)
+    }));
+    let (created, dropped) = task.await.expect("no sleep ends");
+    let each = |all: Duration| all.as_nanos() / u128::from(MILLION);
+    println!("{} ns to create a sleep, {} ns to drop it", each(created), each(dropped));
+}
+
 async fn million(timer: Option<Timer>) -> Vec<Duration> {
     let mut tasks = JoinSet::new();
-    for task in 0..1_000_000_u64 {
+    for task in 0..MILLION {
         let timer = timer.clone();
         let delay = Duration::from_micros(3_000_000 + task * 7_919 % 2_000_000);
         tasks.spawn(async move { sleep(&timer, delay).await });
