@@ -32,6 +32,8 @@ mod quinn;
 mod sleep;
 #[cfg(feature = "smithy")]
 mod smithy;
+#[cfg(feature = "tokio")]
+mod tokio;
 #[cfg(feature = "tower")]
 pub mod tower;
 #[cfg(feature = "tracing")]
@@ -69,6 +71,8 @@ pub use self::quinn::QuinnRuntime;
 pub use self::sleep::Sleep;
 #[cfg(feature = "smithy")]
 pub use self::smithy::SmithySleep;
+#[cfg(feature = "tokio")]
+pub use self::tokio::{tokio_timer, tokio_timer_with};
 #[cfg(feature = "tower")]
 pub use self::tower::{Timeout, TimeoutLayer};
 #[cfg(feature = "tracing")]

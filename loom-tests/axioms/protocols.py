@@ -31,7 +31,8 @@ from programs import (
 )
 from source import Assumed, Site, Weakest
 
-PROTOCOL = "shard/shared/protocol.rs"
+PROTOCOL = "shard/shared/clock.rs"
+INBOX = "shard/shared/inbox.rs"
 WHEEL = "shard/wheel/mod.rs"
 CELL = "shard/node/cell.rs"
 NOTIFIER = "timer/threads/notifier.rs"
@@ -66,7 +67,7 @@ def protocol(
     return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed, loom)
 
 
-READ_FENCE = Site(PROTOCOL, "read", "fence(")
+READ_FENCE = Site(PROTOCOL, "fence_and_read", "fence(")
 PARKER_NOTIFY = Site("timer/parker.rs", "notify", "notified.swap(true")
 PARKER_CLEAR = Site("timer/parker.rs", "clear", "notified.swap(false")
 
@@ -114,7 +115,7 @@ LIST_SITES: dict[str, Place] = {
     "mark_load": Site(WHEEL, "mark", "word.load("),
     "mark": Site(WHEEL, "mark", "word.fetch_or("),
     "read_fence": READ_FENCE,
-    "sealed": Site(PROTOCOL, "read", "sealed.load("),
+    "sealed": Site(PROTOCOL, "fence_and_read", "sealed.load("),
     "head_load": Site(WHEEL, "push", "head.load("),
     "link": Site(WHEEL, "push", "next.store("),
     "push": Site(WHEEL, "push", "compare_exchange_weak("),
@@ -223,7 +224,7 @@ ASLEEP = 9
 
 SLEEP_SITES: dict[str, Place] = {
     "read_fence": READ_FENCE,
-    "wake_below": Site(PROTOCOL, "read", "wake_below.load("),
+    "wake_below": Site(PROTOCOL, "fence_and_read", "wake_below.load("),
     "publish": Site(PROTOCOL, "publish_wake_at", "wake_below.store("),
     "sleep_fence": Site(PROTOCOL, "publish_wake_at", "fence("),
 }
@@ -274,10 +275,10 @@ def inbox_against_sleep() -> Protocol:
         (producer, advancer),
         SLEEP_SITES
         | {
-            "link": Site(PROTOCOL, "push_to_inbox", "store(seen"),
-            "push_to_inbox": Site(PROTOCOL, "push_to_inbox", "compare_exchange_weak("),
-            "has_inbox": Site("shard/shared/consumer.rs", "has_inbox", "load("),
-            "take_inbox": Site("shard/shared/consumer.rs", "take_inbox", "swap("),
+            "link": Site(INBOX, "push", "store(seen"),
+            "push_to_inbox": Site(INBOX, "push", "compare_exchange_weak("),
+            "has_inbox": Site(INBOX, "holds_any", "load("),
+            "take_inbox": Site(INBOX, "take", "swap("),
         },
         bad=lambda r: not r.wakes and not r.sees or not r.link,
         needed=("read_fence", "sleep_fence", "push_to_inbox", "take_inbox"),
@@ -305,7 +306,7 @@ def busy_node() -> Protocol:
         {
             "fill": Site(CELL, "fill", "word.store("),
             "read_fence": READ_FENCE,
-            "now": Site(PROTOCOL, "read", "now.load("),
+            "now": Site(PROTOCOL, "fence_and_read", "now.load("),
             "publish_now": Site(PROTOCOL, "publish_now", "now.store("),
             "pass_fence": Site(PROTOCOL, "pass_fence", "fence("),
             "word": Site(CELL, "word", "word.load("),

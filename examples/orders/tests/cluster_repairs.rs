@@ -68,7 +68,7 @@ fn batches_follow_the_largest_message_that_the_broker_takes() {
     let wrong = std::iter::repeat_n("{\"order_id\":1}\n".to_owned(), 400);
     small.publish("shop.0.orders", orders.chain(wrong).collect());
     small.answered(0, 10_000_000_000_000_000_599, "placed");
-    let wrong = || small.results(0).iter().filter(|line| line.contains("missing field")).count();
+    let wrong = || small.results(0).iter().filter(|line| line.contains("is missing")).count();
     until("all are answered", || wrong() == 400);
     assert!(small.stream("results-0").cached_info().state.messages >= 2, "several results");
     drop(worker);

@@ -3,11 +3,10 @@
 //!
 //! The advancer collects freed nodes in bitmaps of its own. When they are enough for a batch, it
 //! goes through the bitmaps once and gives their bits to the slab, one read-modify-write for up to
-//! 64 nodes. No node's memory is touched on the way. A freed node needs no grace period: every
-//! access of a thread to a node that it does not own ends in a swap of the node's word, or in
-//! a load of it, which shows that the word's version has gone and never comes again (see
-//! [`state`](crate::shard::node::state)); what it has read before is then of no account. Only a
-//! segment's memory needs one.
+//! 64 nodes. No node's memory is touched on the way. A freed node needs no grace period: a
+//! thread that does not own a node may read an old value of it, but then swaps or loads the word,
+//! finds another version, and ignores what it has read (see [`state`](crate::shard::node::state)).
+//! Only a segment's memory needs one.
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
@@ -37,7 +36,7 @@ pub(crate) const RIPE_BATCH: usize = size(64, 4, 64);
 /// Words of freed nodes that a step gives to the slab, at least.
 pub(crate) const WORDS_PER_STEP: usize = size(512, 2, 512);
 
-/// Nodes that a drain frees before it does work for them that an upkeep does as well.
+/// A drain that has freed fewer nodes leaves the work for them to the next upkeep.
 pub(crate) const FREED_IN_A_DRAIN: usize = size(64, 1, 1);
 
 /// A batch is ripe, and is given to the slab, when it has `RIPE_BATCH` nodes, or 1 /

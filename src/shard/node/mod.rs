@@ -237,7 +237,7 @@ impl<T> Node<T> {
         linked_for(self.base.load(Ordering::Relaxed), word)
     }
 
-    /// Takes the payload of a timer that is still pending. For the last owner of the slab.
+    /// Takes the payload of a timer that is still pending or kept. For the last owner of the slab.
     pub(crate) fn take_pending(&self) -> Option<T> {
         self.fire(self.word()).map(|(_, payload)| payload)
     }

@@ -68,7 +68,7 @@ impl Geometry {
     }
 
     /// The last tick of the window that contains `tick`: the advancer closes the buckets of a whole
-    /// window to producers at once (see [`protocol`](crate::shard::shared::protocol)).
+    /// window to producers at once (see [`machine`](crate::shard::machine)).
     #[inline]
     pub(crate) fn end_of_window(self, tick: Tick) -> Tick {
         tick | (WINDOW.min(self.span(1) / 2) - 1)
