@@ -74,7 +74,9 @@ impl Findings {
         expected: impl IntoIterator<Item = (u64, &'static str)>,
     ) -> HashMap<u64, &'a Outcome> {
         for pair in outcomes.windows(2) {
-            self.expect(Rule::Numbers, pair[0].seq < pair[1].seq, || format!("{} follows {}", pair[1].seq, pair[0].seq));
+            self.expect(Rule::Numbers, pair[0].seq < pair[1].seq, || {
+                format!("{} follows {}", pair[1].seq, pair[0].seq)
+            });
         }
         let mut ends = HashMap::with_capacity(outcomes.len());
         for outcome in outcomes {
@@ -96,15 +98,21 @@ impl Findings {
     fn outcome(&mut self, order_id: u64, state: &str, found: Option<&Outcome>) -> bool {
         match found {
             None => {
-                self.expect(Rule::Missing, state == "sold_out", || format!("order {order_id}: {state} in replay"));
+                self.expect(Rule::Missing, state == "sold_out", || {
+                    format!("order {order_id}: {state} in replay")
+                });
             }
             Some(found) if state == "sold_out" => {
                 let found = &found.state;
-                self.expect(Rule::Unexpected, false, || format!("order {order_id}: sold out in replay, here {found}"));
+                self.expect(Rule::Unexpected, false, || {
+                    format!("order {order_id}: sold out in replay, here {found}")
+                });
             }
             Some(found) => {
                 let found = &found.state;
-                self.expect(Rule::Equal, found == state, || format!("order {order_id}: {state} in replay, here {found}"));
+                self.expect(Rule::Equal, found == state, || {
+                    format!("order {order_id}: {state} in replay, here {found}")
+                });
             }
         }
         found.is_some()
@@ -114,7 +122,9 @@ impl Findings {
     pub(crate) fn order(&mut self, outcome: &Outcome, order: Option<&Order>, files: &Files) {
         let Outcome { order_id, ref state, decided_at_ms, .. } = *outcome;
         let Some(order) = order else {
-            return self.expect(Rule::Orders, false, || format!("order {order_id} has an outcome, and is not there"));
+            return self.expect(Rule::Orders, false, || {
+                format!("order {order_id} has an outcome, and is not there")
+            });
         };
         let check_at = order.check_at_ms;
         let in_time =

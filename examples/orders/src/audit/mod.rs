@@ -58,7 +58,14 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let mut findings = Findings::default();
     let ends = findings.outcomes(&found, expected);
     let looked_at = sample(&found, args.sample);
-    runtime.block_on(look(&mut reader, &looked_at, kept(&files, &ends), &files, args.stock, &mut findings))?;
+    runtime.block_on(look(
+        &mut reader,
+        &looked_at,
+        kept(&files, &ends),
+        &files,
+        args.stock,
+        &mut findings,
+    ))?;
     print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
     if findings.differences() > 0 {
         explain(args, &files, &found, streams.out)?;

@@ -17,7 +17,7 @@ use crate::store::{Copied, Disk, History, StoreError};
 use super::access::authorise;
 use super::books;
 use super::lines::{self, Answer, Line};
-use super::metrics::Metrics;
+use super::metrics::{Figure, Metrics};
 use super::places::{Answered, Place};
 use super::shared::Shared;
 use super::writer::Message;
@@ -67,19 +67,17 @@ impl Copies {
 type Lines = Result<Vec<Answer>, books::Full>;
 
 /// Answers one request.
-pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Request<Incoming>) -> Answered {
-    let answered = route(&context, &place, request).await;
+pub(crate) async fn handle(context: Arc<Context>, place: Place, request: Request<Incoming>) -> Answered {
+    let answered = route(&context, place, request).await;
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it, and `more` its own lines
-/// of metrics.
+/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
 pub(crate) fn of_worker(
     request: &Request<Incoming>,
     token: Option<&str>,
     metrics: &Metrics,
     health: Result<(), String>,
-    more: &str,
 ) -> Answered {
     let health = match health {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -89,7 +87,7 @@ pub(crate) fn of_worker(
         authorise(token, request)?;
         match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
             ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text() + more)),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
             ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
             _ => Err(Refusal::NotFound),
         }
@@ -166,7 +164,7 @@ impl Refusal {
                 headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
             }
             Self::Full | Self::NoRoom | Self::Unknown => {
-                metrics.requests_refused.add(1);
+                metrics.of(Figure::Refused).add(1);
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
             _ => {}
@@ -179,7 +177,7 @@ const POST: &str = "POST";
 
 async fn route(
     context: &Arc<Context>,
-    place: &Place,
+    place: Place,
     request: Request<Incoming>,
 ) -> Result<Answered, Refusal> {
     let path = request.uri().path().to_owned();
@@ -202,12 +200,8 @@ async fn route(
         return Err(Refusal::Full);
     }
     match (head, rest) {
-        ("orders", None) => {
-            post(context, place, request, |lines, reply| Message::Orders { lines, reply }).await
-        }
-        ("payments", None) => {
-            post(context, place, request, |lines, reply| Message::Payments { lines, reply }).await
-        }
+        ("orders", None) => post(context, request, |lines, reply| Message::Orders { lines, reply }).await,
+        ("payments", None) => post(context, request, |lines, reply| Message::Payments { lines, reply }).await,
         ("copy", _) => copy(context).await,
         ("orders", Some(id)) => order(context, id).await,
         ("stock", Some(item)) => stock(context, item).await,
@@ -221,11 +215,10 @@ async fn route(
 /// Sends the lines of a body to the writer, and waits until they are on disk.
 async fn post<T: Line>(
     context: &Context,
-    place: &Place,
     request: Request<Incoming>,
     message: impl FnOnce(Vec<Result<T, lines::Fault>>, oneshot::Sender<Lines>) -> Message,
 ) -> Result<Answered, Refusal> {
-    let body = place.wait_for_client(body(context, request)).await?;
+    let body = body(context, request).await?;
     if body.iter().filter(|&&byte| byte == b'\n').count() > MAX_LINES {
         return Err(Refusal::TooLarge);
     }

@@ -13,13 +13,17 @@ use super::{Answer, Client, Directory, PROGRAM, until};
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 pub(crate) fn get(worker: &Worker, path: &str) -> Answer {
+    ask(worker, path, &[])
+}
+
+pub(crate) fn ask(worker: &Worker, path: &str, headers: &[&str]) -> Answer {
     let mut address = None;
     until("it says where it listens", || {
         address = worker.line("listening on ").and_then(|address| address.parse().ok());
         address.is_some()
     });
     let mut client = Client::connect(address.expect("an address")).expect("a connection");
-    client.send("GET", path, &[], b"").expect("an answer")
+    client.send("GET", path, headers, b"").expect("an answer")
 }
 
 pub(crate) fn run(args: &[&str]) -> (Option<i32>, String) {
@@ -138,8 +142,7 @@ impl Shop {
         until("all is well", || get(worker, "/healthz").status == 200);
         self.order(0, [800_001]);
         self.answered(0, 800_001, "placed");
-        let placed =
-            self.results(0).into_iter().filter(|line| line.contains("\"placed\"")).collect::<Vec<_>>();
+        let placed = self.placed(0);
         assert_eq!(placed.iter().collect::<BTreeSet<_>>().len(), placed.len(), "each order is placed once");
     }
 
