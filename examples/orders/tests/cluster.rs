@@ -143,21 +143,6 @@ fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
     assert!(code == 1 && found.contains("not so"), "{found}");
 }
 
-#[test]
-fn a_worker_with_other_settings_is_refused() {
-    let directory = Directory::new("cluster-settings");
-    let nats = Nats::start(&directory, 1);
-    let worker = Worker::start("one", &nats, &["--partitions", "2"]);
-    worker.wait_until_ready();
-    let mut other = Command::new(PROGRAM);
-    other.args(["serve", "--nats", &nats.urls(), "--worker", "two", "--partitions", "3"]);
-    let output = other.output().expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let named = said.contains("other settings: --partitions 2, not --partitions 3");
-    assert!(output.status.code() == Some(2) && named, "{said}");
-    until("the first one works on", || worker.count("partition ") == 2);
-}
-
 /// The worker, the feed and the audit read streams of which one message in seven does not arrive, now
 /// between two others and now at the end.
 #[test]

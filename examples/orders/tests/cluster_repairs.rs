@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::stream;
 use futures_util::{FutureExt, StreamExt};
 use support::nats::Worker;
-use support::shop::{Shop, get, run};
+use support::shop::{Shop, get, metric, run};
 use support::until;
 
 /// Without NATS a worker says what it waits for, at its start and later, and `/healthz` is no success.
@@ -77,7 +77,7 @@ fn batches_follow_the_largest_message_that_the_broker_takes() {
 }
 
 #[test]
-fn streams_that_would_lose_messages_and_other_replicas_are_refused_at_once() {
+fn streams_that_would_lose_messages_other_replicas_and_other_settings_are_refused_at_once() {
     let shop = Shop::new("repair-streams", "");
     let urls = shop.nats.urls();
     let serve = |more: &[&str]| {
@@ -90,6 +90,7 @@ fn streams_that_would_lose_messages_and_other_replicas_are_refused_at_once() {
     assert!(serve(&["--replicas", "3"]).contains("--replicas 3 needs a cluster of at least 3 servers"));
     assert!(serve(&["--replicas", "0"]).contains("--replicas"), "1, 3 or 5");
     drop(shop.started("one", &[]));
+    assert!(serve(&[]).contains("other settings: --check-after 1h, not --check-after 30m"));
     let said = serve(&["--replicas", "3", "--check-after", "1h"]);
     assert!(said.contains("has --replicas 1, not 3"), "{said}");
     let limited = stream::Config { max_age: Duration::from_secs(7_200), ..log_config(&shop, 1) };
@@ -207,5 +208,7 @@ fn a_stream_that_is_missing_stops_its_partition_alone() {
             shop.order(0, [6]);
         }
         shop.expect_a_stop(&worker, &format!("the stream {stream} is missing"));
+        let figures = ["ready", "partitions_stopped", "partitions_owned"];
+        assert_eq!(figures.map(|name| metric(&worker, &format!("orders_{name}"))), [0.0, 1.0, 2.0]);
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use order_reconciliation::files::Files;
 use order_reconciliation::outcomes::outcomes;
 use order_reconciliation::progress::Progress;
@@ -33,6 +34,9 @@ pub(crate) use args::Args;
 /// The time between two looks at the number of pending orders.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Connections that look at orders.
+const CONNECTIONS: usize = 8;
+
 /// Audits a server; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     match audit(args, streams) {
@@ -50,23 +54,15 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let token = args.exchange.token()?;
     let source = Arc::new(Endpoint::new(&args.from, token.as_deref(), args.exchange.give_up_after)?);
     let files = args.exchange.files(streams)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
-    let mut reader = Reader::new(&source);
-    let found = runtime.block_on(read_outcomes(&mut reader, args.wait))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::output)?;
+    let found = runtime.block_on(read_outcomes(&source, args.wait))?;
     let check_after = args.check_after.as_millis() as u64;
     let expected = outcomes(&files.orders, &files.payments, args.stock, check_after);
     let mut findings = Findings::default();
     let ends = findings.outcomes(&found, expected);
     let looked_at = sample(&found, args.sample);
-    runtime.block_on(look(
-        &mut reader,
-        &looked_at,
-        kept(&files, &ends),
-        &files,
-        args.stock,
-        &mut findings,
-    ))?;
-    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
+    runtime.block_on(look(&source, &looked_at, kept(&files, &ends), &files, args.stock, &mut findings))?;
+    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::output)?;
     if findings.differences() > 0 {
         explain(args, &files, &found, streams.out)?;
     }
@@ -90,18 +86,18 @@ fn explain(args: &Args, files: &Files, found: &[Outcome], out: &mut dyn Write) -
         "without --check-after every outcome is that of the replay: --check-after is the time by the dates of the \
          files, and not the server's"
     )
-    .map_err(Failure::Output)
+    .map_err(Failure::output)
 }
 
 /// Returns the number of differences.
 fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let files = args.exchange.files(streams)?;
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::output)?;
     let begin = Instant::now();
     loop {
         let results = runtime.block_on(Results::read(&args.from, args.exchange.give_up_after));
-        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure.into())))?;
+        let results = results.map_err(|failure| Failure::Server(client::Failure::broker(failure)))?;
         let mut findings = Findings::default();
         let walk = Walk::new(&files, &results, args.stock, &mut findings);
         let unfinished = walk.unfinished();
@@ -119,7 +115,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
             outcomes(&files.orders, &files.payments, args.stock, check_after)
         };
         findings.outcomes(&walk.outcomes, expected);
-        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::Output)?;
+        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::output)?;
         if !args.as_answered && findings.differences() > 0 {
             explain(args, &files, &walk.outcomes, streams.out)?;
         }
@@ -128,7 +124,8 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
 }
 
 /// All outcomes, in the order in which the server returns them.
-async fn read_outcomes(reader: &mut Reader, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
+async fn read_outcomes(source: &Arc<Endpoint>, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
+    let mut reader = Reader::new(source);
     while wait && reader.pending().await? > 0 {
         shardwheel::sleep(LOOK_EVERY).await;
     }
@@ -161,9 +158,9 @@ fn sample(found: &[Outcome], most: Option<u64>) -> Vec<&Outcome> {
     found.iter().step_by(step).collect()
 }
 
-/// Looks at orders one by one, and at the units of all items.
+/// Looks at orders one by one, over several connections, and at the units of all items.
 async fn look(
-    reader: &mut Reader,
+    source: &Arc<Endpoint>,
     looked_at: &[&Outcome],
     kept: BTreeMap<&str, u64>,
     files: &Files,
@@ -171,11 +168,21 @@ async fn look(
     findings: &mut Findings,
 ) -> Result<(), client::Failure> {
     let progress = Progress::bar("auditing", looked_at.len() as u64);
-    for outcome in looked_at {
-        findings.order(outcome, reader.order(outcome.order_id).await?.as_ref(), files);
-        progress.add(1);
+    let read = async |part: &[&Outcome]| {
+        let (mut reader, mut orders) = (Reader::new(source), Vec::with_capacity(part.len()));
+        for outcome in part {
+            orders.push(reader.order(outcome.order_id).await?);
+            progress.add(1);
+        }
+        Ok::<_, client::Failure>(orders)
+    };
+    let parts = looked_at.chunks(looked_at.len().div_ceil(CONNECTIONS).max(1));
+    let orders = try_join_all(parts.map(read)).await?;
+    for (outcome, order) in looked_at.iter().zip(orders.into_iter().flatten()) {
+        findings.order(outcome, order.as_ref(), files);
     }
     progress.finish();
+    let mut reader = Reader::new(source);
     for (item, kept) in kept {
         findings.stock(item, reader.stock(item).await?, kept, stock);
     }

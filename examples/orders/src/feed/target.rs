@@ -31,7 +31,7 @@ pub(crate) struct Desk {
 impl Desk {
     async fn client(&self) -> Result<&cluster::ShopClient, Failure> {
         let connect = || cluster::ShopClient::connect(&self.urls, self.give_up_after);
-        self.client.get_or_try_init(connect).await.map_err(|failure| Failure::Broker(failure.into()))
+        self.client.get_or_try_init(connect).await.map_err(Failure::broker)
     }
 }
 
@@ -59,7 +59,7 @@ impl Link {
             Self::Http(client) => post(client, kind, lines).await,
             Self::Nats { desk, repeated } => {
                 let asked = desk.client().await?.ask(kind, lines).await;
-                let (answers, again) = asked.map_err(|failure| Failure::Broker(failure.into()))?;
+                let (answers, again) = asked.map_err(Failure::broker)?;
                 *repeated += again;
                 Ok(answers)
             }
@@ -77,7 +77,7 @@ impl Link {
 
 async fn post(client: &mut Client, kind: Kind, lines: &[Addressed<'_>]) -> Result<Vec<Line>, Failure> {
     let path = format!("/{}", kind.name());
-    let wrong = |text: String| Failure::Answer { path: path.clone(), text };
+    let wrong = |text: String| Failure::answer(&path, text);
     let body = lines.iter().map(|line| &*line.line).collect::<String>();
     let reply = client.post(&path, Bytes::from(body)).await?;
     if !reply.found {
