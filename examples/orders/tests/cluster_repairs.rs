@@ -139,7 +139,7 @@ fn a_log_that_was_purged_stops_its_partition_until_a_backup_is_restored() {
     let worker = shop.started("one", &["--snapshot-every", "20"]);
     shop.order(0, 1..=30);
     shop.answered(0, 30, "placed");
-    until("there is a snapshot", || shop.last("books") > 0);
+    until("there is a snapshot", || shop.has_snapshot(0));
     drop(worker);
     shop.nats.kill(0);
     shop.nats.back_up(&shop.directory);
@@ -164,7 +164,7 @@ fn a_lost_part_of_a_snapshot_stops_its_partition() {
     let worker = shop.started("one", &["--snapshot-every", "20"]);
     shop.order(0, 1..=30);
     shop.answered(0, 30, "placed");
-    until("there is a snapshot", || shop.last("books") > 0);
+    until("there is a snapshot", || shop.has_snapshot(0));
     drop(worker);
     shop.delete("books", shop.last("books"));
     let worker = shop.worker("two", &[]);

@@ -89,7 +89,7 @@ fn results_that_the_snapshot_includes_stop_their_partition() {
             id += 1;
             shop.order(0, [id]);
             shop.answered(0, id, "placed");
-            shop.last("books") >= 1
+            shop.has_snapshot(0)
         });
         (first..=shop.last("results-0")).for_each(|number| shop.delete("results-0", number));
         shop.order(0, [id + 1]);

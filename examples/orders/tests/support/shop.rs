@@ -150,6 +150,13 @@ impl Shop {
         self.jetstream_async().await.get_stream(name).await.expect("a stream")
     }
 
+    /// Whether a snapshot of a partition is whole: its head names it.
+    pub(crate) fn has_snapshot(&self, partition: usize) -> bool {
+        let head = format!("$KV.shop.head.{partition}");
+        let read = async { self.stream_async("KV_shop").await.get_last_raw_message_by_subject(&head).await };
+        self.runtime.block_on(read).is_ok()
+    }
+
     /// Deletes a message of a stream.
     pub(crate) fn delete(&self, stream: &str, number: u64) {
         let deleted = async { self.stream_async(stream).await.delete_message(number).await };
