@@ -12,7 +12,6 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -21,32 +20,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use support::nats::{Nats, Worker};
-use support::{Directory, PROGRAM, until};
+use support::{Directory, PROGRAM, memory, options, until};
 
 const NAMES: [&str; 3] = ["anna", "bert", "carl"];
 const PARTITIONS: usize = 12;
 const CATCH_UP: Duration = Duration::from_secs(5);
 
 fn main() {
-    let defaults =
-        [("--orders", 500_000), ("--kills", 20), ("--lease", 2_000), ("--servers", 0), ("--server-dies", 0)];
-    let mut options = HashMap::from(defaults);
-    let args = std::env::args().skip(1).filter(|arg| arg != "--bench").collect::<Vec<_>>();
-    for pair in args.chunks(2) {
-        if let (Some(option), Some(Ok(value))) =
-            (options.get_mut(pair[0].as_str()), pair.get(1).map(|value| value.parse::<u64>()))
-        {
-            *option = value;
-        }
-    }
-    for servers in if options["--servers"] == 0 { vec![1, 3] } else { vec![options["--servers"]] } {
+    let [orders, kills, lease] = options([("--orders", 500_000), ("--kills", 20), ("--lease", 2_000)]);
+    let [servers, server_dies] = options([("--servers", 0), ("--server-dies", 0)]);
+    for servers in if servers == 0 { vec![1, 3] } else { vec![servers] } {
         println!("| {servers} servers | |\n|---|---|");
-        let server_dies = options["--server-dies"] > 0;
-        if !server_dies {
-            throughput(servers as usize, options["--orders"]);
+        if server_dies == 0 {
+            throughput(servers as usize, orders);
         }
-        let lease = Duration::from_millis(options["--lease"]);
-        take_over(servers as usize, options["--kills"], lease, server_dies);
+        take_over(servers as usize, kills, Duration::from_millis(lease), server_dies > 0);
     }
 }
 
@@ -127,12 +115,6 @@ fn take_over(servers: usize, kills: u64, lease: Duration, server_dies: bool) {
     for (name, share) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
         report(&format!("take-over {name}, ms"), at(share));
     }
-}
-
-fn memory(pid: u32) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1_024.0
 }
 
 /// The bytes below a directory that belong to servers.

@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -17,10 +16,15 @@ use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use crate::cluster;
+
 /// How long one request may take. A server that recovers a large store answers 503 meanwhile.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// The waits between two attempts.
-const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// The waits between two attempts, of a request and of whatever a cluster's broker is asked.
+pub(crate) fn waits() -> impl Iterator<Item = Duration> {
+    let double = |wait: &Duration| Some(Duration::from_secs(2).min(*wait * 2));
+    std::iter::successors(Some(Duration::from_millis(20)), double)
+}
 
 /// A server, and how to speak to it.
 #[derive(Debug)]
@@ -37,9 +41,15 @@ impl Endpoint {
     pub(crate) fn new(url: &str, token: Option<&str>, give_up_after: Duration) -> Result<Self, Failure> {
         let uri = url.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http") && uri.path() == "/");
         let authority = uri.as_ref().and_then(Uri::authority).filter(|authority| authority.port().is_some());
-        let authority = authority.ok_or_else(|| Failure::Url { url: url.to_owned() })?.to_string();
+        let authority = authority
+            .ok_or_else(|| {
+                Failure(format!("{url:?} is no server; it must be http://HOST:PORT or nats://HOST:PORT"))
+            })?
+            .to_string();
         let bearer = token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
-        let authorization = bearer.transpose().map_err(|_| Failure::Token)?;
+        let authorization = bearer
+            .transpose()
+            .map_err(|_| Failure("the token may hold visible ASCII characters only".to_owned()))?;
         Ok(Self { authority, authorization, give_up_after })
     }
 }
@@ -82,9 +92,7 @@ impl Client {
 
     /// Sends a request until there is an answer.
     async fn insist(&mut self, method: Method, path: &str, body: Bytes) -> Result<Reply, Failure> {
-        let (begin, (shortest, longest)) = (Instant::now(), WAITS);
-        let waits = ExponentialBuilder::new().with_min_delay(shortest).with_max_delay(longest);
-        let mut waits = waits.without_max_times().with_jitter().build();
+        let (begin, mut waits) = (Instant::now(), waits());
         loop {
             let (why, asked) = match self.attempt(&method, path, &body).await {
                 Ok(Attempt::Done(reply)) => return Ok(reply),
@@ -96,10 +104,11 @@ impl Client {
                 }
             };
             if begin.elapsed() >= self.endpoint.give_up_after {
-                return Err(Failure::GivenUp { after: begin.elapsed(), why });
+                let seconds = begin.elapsed().as_secs_f64();
+                return Err(Failure(format!("given up after {seconds:.1} s: {why}")));
             }
             self.repeated += 1;
-            shardwheel::sleep(asked.max(waits.next()).unwrap_or(longest)).await;
+            shardwheel::sleep(asked.max(waits.next()).unwrap_or_default()).await;
         }
     }
 
@@ -113,8 +122,9 @@ impl Client {
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT => Ok(Attempt::Later(status, wait)),
             status => {
-                let text = String::from_utf8_lossy(&body).trim().to_owned();
-                Err(Stopped::Failed(Failure::Refused { path: path.to_owned(), status, text }))
+                let text = String::from_utf8_lossy(&body);
+                let text = format!("{path}: the server answers {status}: {}", text.trim());
+                Err(Stopped::Failed(Failure(text)))
             }
         }
     }
@@ -158,36 +168,18 @@ enum Stopped {
     Failed(Failure),
 }
 
-/// The reason why a server cannot be spoken to.
+/// Why a server cannot be spoken to, in a sentence.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// This is no address of a server.
-    Url { url: String },
-    /// The token cannot be part of a header.
-    Token,
-    /// The server refuses the request, and would refuse it again.
-    Refused { path: String, status: StatusCode, text: String },
-    /// All attempts have failed.
-    GivenUp { after: Duration, why: String },
-    /// The server's answer is not what was asked for.
-    Answer { path: String, text: String },
-    /// The broker fails, or no worker answers.
-    Broker(Box<dyn Error + Send + Sync>),
-}
+pub(crate) struct Failure(pub(crate) String);
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url { url } => {
-                write!(f, "{url:?} is no server; it must be http://HOST:PORT or nats://HOST:PORT")
-            }
-            Self::Token => f.write_str("the token may hold visible ASCII characters only"),
-            Self::Refused { path, status, text } => write!(f, "{path}: the server answers {status}: {text}"),
-            Self::GivenUp { after, why } => write!(f, "given up after {:.1} s: {why}", after.as_secs_f64()),
-            Self::Answer { path, text } => write!(f, "{path}: the answer cannot be used: {text}"),
-            Self::Broker(failure) => write!(f, "NATS: {failure}"),
-        }
+impl Failure {
+    /// The server's answer is not what was asked for.
+    pub(crate) fn answer(path: &str, text: impl fmt::Display) -> Self {
+        Self(format!("{path}: the answer cannot be used: {text}"))
+    }
+
+    /// The broker fails, or no worker answers.
+    pub(crate) fn broker(failure: cluster::Failure) -> Self {
+        Self(format!("NATS: {failure}"))
     }
 }
-
-impl Error for Failure {}

@@ -1,6 +1,5 @@
 //! What `feed` and `audit` share: the files, the server, and the reasons why they stop.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,12 +33,13 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn files(&self, streams: &mut Streams<'_>) -> Result<Files, Failure> {
-        Ok(Files::read(&self.orders, self.payments.as_deref(), streams)?)
+        Files::read(&self.orders, self.payments.as_deref(), streams)
+            .map_err(|failure| Failure::Other(failure.to_string()))
     }
 
     /// The server's token, if it has one.
     pub(crate) fn token(&self) -> Result<Option<String>, Failure> {
-        self.token.read().map_err(Failure::Token)
+        self.token.read().map_err(Failure::Other)
     }
 }
 
@@ -51,41 +51,27 @@ pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
 /// Why a feed or an audit stopped before its end.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Files(order_reconciliation::Failure),
     Server(client::Failure),
-    /// What is wrong with the token.
-    Token(String),
-    Output(io::Error),
+    /// Files, the token or the output, in a sentence.
+    Other(String),
 }
 
 impl Failure {
+    pub(crate) fn output(error: io::Error) -> Self {
+        Self::Other(format!("standard output: {error}"))
+    }
+
     /// Says why; returns the exit code.
     pub(crate) fn report(&self, streams: &mut Streams<'_>) -> u8 {
+        let (Self::Server(client::Failure(text)) | Self::Other(text)) = self;
         // If standard error is closed too, nothing can be reported.
-        let _ = writeln!(streams.err, "error: {self}");
+        let _ = writeln!(streams.err, "error: {text}");
         EXIT_USAGE
-    }
-}
-
-impl From<order_reconciliation::Failure> for Failure {
-    fn from(failure: order_reconciliation::Failure) -> Self {
-        Self::Files(failure)
     }
 }
 
 impl From<client::Failure> for Failure {
     fn from(failure: client::Failure) -> Self {
         Self::Server(failure)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Files(failure) => failure.fmt(f),
-            Self::Server(failure) => failure.fmt(f),
-            Self::Token(text) => text.fmt(f),
-            Self::Output(error) => write!(f, "standard output: {error}"),
-        }
     }
 }

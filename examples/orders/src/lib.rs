@@ -12,13 +12,13 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `backup.rs` has the subcommands `check` and `copy`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
+//! arguments; `check.rs` has the subcommand `check`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
 
 #[macro_use]
 mod log;
 
 mod audit;
-mod backup;
+mod check;
 mod cli;
 mod client;
 mod cluster;
@@ -49,8 +49,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
         Ok(Command::Audit(args)) => audit::run(&args, streams),
-        Ok(Command::Check(args)) => backup::check(&args, streams),
-        Ok(Command::Copy(args)) => backup::copy(&args, streams),
+        Ok(Command::Check(args)) => check::check(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

@@ -11,10 +11,7 @@ use crate::serve::books::Shop;
 pub(crate) const ORDERS: u64 = 20;
 
 /// Draws a shop, with its orders and its payments by date.
-pub(crate) fn case(
-    rng: &mut fastrand::Rng,
-    max_pending: usize,
-) -> (Shop, Vec<PlacedOrder>, Vec<MadePayment>) {
+pub(crate) fn case(rng: &mut fastrand::Rng) -> (Shop, Vec<PlacedOrder>, Vec<MadePayment>) {
     let check_after = rng.u64(1..6);
     let order = |order_id| {
         let (item, placed_at) = (format!("item-{}", rng.u8(0..2)), rng.u64(1..20));
@@ -29,7 +26,7 @@ pub(crate) fn case(
     };
     let mut payments = (0..30).map(payment).collect::<Vec<_>>();
     payments.sort_by_key(|payment| payment.paid_at);
-    let shop = Shop { stock: rng.u64(1..6), check_after, max_pending, in_memory: usize::MAX };
+    let shop = Shop { stock: rng.u64(1..6), check_after, max_pending: usize::MAX, in_memory: usize::MAX };
     (shop, orders, payments)
 }
 

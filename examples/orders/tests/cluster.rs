@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use support::lossy::{self, Kind};
 use support::nats::{Nats, Worker};
-use support::{Client, Directory, PROGRAM, until};
+use support::shop::{self, get, metric};
+use support::{Directory, PROGRAM, until};
 
 /// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
 fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
@@ -29,13 +30,6 @@ fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, arg
 
 fn sample(directory: &Directory) {
     support::sample(directory.path(), &["--count", "4000", "--items", "60"]);
-}
-
-/// The body of a worker's answer.
-fn get(worker: &Worker, path: &str) -> String {
-    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
-    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
-    client.send("GET", path, &[], b"").expect("an answer").text()
 }
 
 /// The feed goes by the dates of the files: payments that are in time there are in time here, too.
@@ -58,9 +52,9 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     assert_eq!(first.terminate(), Some(0));
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
     assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
-    let metrics = get(&second, "/metrics");
+    let metrics = get(&second, "/metrics").text();
     assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
-    assert_eq!(get(&second, "/healthz"), "ok\n");
+    assert_eq!(get(&second, "/healthz").status, 200);
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
     assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
     assert!(!fed.contains("| payments | counted |"), "{fed}");
@@ -98,11 +92,8 @@ fn a_message_that_cannot_be_decided_is_set_aside() {
     publish(&nats, "shop.1.orders", "{\"order_id\":\"one\"}");
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
     assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
-    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
-    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
-    assert_eq!(client.send("GET", "/metrics", &[], b"").expect("an answer").status, 401);
-    let token = ["authorization: Bearer s3cret"];
-    let metrics = client.send("GET", "/metrics", &token, b"").expect("an answer");
+    assert_eq!(get(&worker, "/metrics").status, 401);
+    let metrics = shop::ask(&worker, "/metrics", &["authorization: Bearer s3cret"]);
     assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
     assert!(metrics.text().contains("\norders_set_aside_total 1\n"), "{}", metrics.text());
     let (_, found) = run(&directory, "audit", "--from", &nats, &[]);
@@ -120,20 +111,18 @@ fn what_is_published_to_four_partitions_is_decided_once() {
     until("it owns all", || worker.count("partition ") == 4);
     let publish = |kind: &str, line: &str, last: &str| {
         (0..4).for_each(|partition| publish(&nats, &format!("shop.{partition}.{kind}"), line));
-        until(last, || get(&worker, "/metrics").contains(&format!("\n{last}\n")));
+        until(last, || get(&worker, "/metrics").text().contains(&format!("\n{last}\n")));
     };
     let order = "{\"order_id\":7,\"item\":\"nut\",\"quantity\":1,\"amount_cents\":9}";
     publish("orders", order, "orders_invalid_lines_total 3");
-    until("it is placed", || get(&worker, "/metrics").contains("\norders_pending 1\n"));
+    until("it is placed", || metric(&worker, "orders_pending") == 1.0);
     let payment = "{\"payment_id\":\"p-1\",\"order_id\":7,\"amount_cents\":4}";
     publish("payments", payment, "orders_payments_total{status=\"unknown_order\"} 3");
     let payment = "{\"payment_id\":\"p-2\",\"order_id\":7,\"item\":\"nut\",\"amount_cents\":5}";
     publish("payments", payment, "orders_invalid_lines_total 6");
     publish("payments", payment, "orders_payments_total{status=\"duplicate\"} 1");
-    let metrics = get(&worker, "/metrics");
-    for line in ["answered_total{status=\"placed\"} 1", "payments_total{status=\"counted\"} 2"] {
-        assert!(metrics.contains(&format!("\norders_{line}\n")), "{line}: {metrics}");
-    }
+    assert_eq!(metric(&worker, "orders_answered_total{status=\"placed\"}"), 1.0);
+    assert_eq!(metric(&worker, "orders_payments_total{status=\"counted\"}"), 2.0);
 }
 
 #[test]
@@ -152,21 +141,6 @@ fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
     assert!(code == 0 && found.contains("no difference"), "{found}");
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered", "--stock", "80"]);
     assert!(code == 1 && found.contains("not so"), "{found}");
-}
-
-#[test]
-fn a_worker_with_other_settings_is_refused() {
-    let directory = Directory::new("cluster-settings");
-    let nats = Nats::start(&directory, 1);
-    let worker = Worker::start("one", &nats, &["--partitions", "2"]);
-    worker.wait_until_ready();
-    let mut other = Command::new(PROGRAM);
-    other.args(["serve", "--nats", &nats.urls(), "--worker", "two", "--partitions", "3"]);
-    let output = other.output().expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let named = said.contains("other settings: --partitions 2, not --partitions 3");
-    assert!(output.status.code() == Some(2) && named, "{said}");
-    until("the first one works on", || worker.count("partition ") == 2);
 }
 
 /// The worker, the feed and the audit read streams of which one message in seven does not arrive, now

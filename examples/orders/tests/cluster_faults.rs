@@ -14,7 +14,6 @@
 
 mod support;
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -23,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use support::nats::{Nats, Worker};
 use support::silent::Silent;
-use support::{Directory, PROGRAM};
+use support::{Directory, PROGRAM, options};
 
 const CHECK_AFTER: u64 = 1_500;
 const STOCK: &str = "1000";
@@ -37,37 +36,18 @@ const BETWEEN_SERVERS: Duration = Duration::from_secs(12);
 const BETWEEN_CUTS: Duration = Duration::from_millis(700);
 
 fn main() {
-    let defaults = [
-        ("--seconds", 30),
-        ("--servers", 1),
-        ("--rate", 1_500),
-        ("--lease", 1_000),
-        ("--seed", 1),
-        ("--cuts", 0),
-    ];
-    let mut options = HashMap::from(defaults);
-    let args = std::env::args().skip(1).collect::<Vec<_>>();
-    for pair in args.chunks(2) {
-        // Test runners pass options of their own, which mean nothing here.
-        if let (Some(option), Some(Ok(value))) =
-            (options.get_mut(pair[0].as_str()), pair.get(1).map(|value| value.parse()))
-        {
-            *option = value;
-        }
-    }
-    if options["--cuts"] > 0 {
-        options.insert("--seconds", options["--cuts"] * BETWEEN_CUTS.as_millis() as u64 / 1_000);
-    }
+    let [servers, rate, lease] = options([("--servers", 1), ("--rate", 1_500), ("--lease", 1_000)]);
+    let [seconds, seed, cuts] = options([("--seconds", 30), ("--seed", 1), ("--cuts", 0)]);
+    let seconds = if cuts > 0 { cuts * BETWEEN_CUTS.as_millis() as u64 / 1_000 } else { seconds };
     let directory = Directory::new("cluster-faults");
-    write_files(&directory, options["--seconds"], options["--rate"]);
-    let nats = Nats::start(&directory, options["--servers"] as usize);
-    let lease = Duration::from_millis(options["--lease"]);
-    let mut scene = Scene::new(nats, lease, options["--servers"] as usize, options["--seed"]);
+    write_files(&directory, seconds, rate);
+    let nats = Nats::start(&directory, servers as usize);
+    let mut scene = Scene::new(nats, Duration::from_millis(lease), servers as usize, seed);
     // Servers elect leaders in much less, and the broker forgets repeated messages after two minutes.
     let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "3m"];
     let feed = start("feed", "--to", &scene.nats, &directory, &feed);
-    match options["--cuts"] {
-        0 => scene.torment(Duration::from_secs(options["--seconds"])),
+    match cuts {
+        0 => scene.torment(Duration::from_secs(seconds)),
         cuts => (0..cuts).for_each(|_| scene.cut()),
     }
     let fed = end(feed);

@@ -88,23 +88,6 @@ fn an_owner_without_progress_is_seen_whether_its_lease_lasts_or_not() {
     }
 }
 
-#[test]
-fn a_worker_without_nats_is_not_ready_and_one_that_has_stopped_neither() {
-    let mut shop = Shop::new("health-away", "");
-    let worker = shop.started("one", &[]);
-    until("it is well", || is_well(&worker));
-    assert_eq!(metric(&worker, "orders_partitions_owned"), 2.0);
-    shop.nats.kill(0);
-    until("it is not well", || is_unwell(&worker, "waiting for NATS"));
-    shop.nats.begin_again(0);
-    until("it is well again", || is_well(&worker));
-    shop.runtime.block_on(shop.jetstream().delete_stream("shop-0")).expect("it is deleted");
-    until("it is not well", || is_unwell(&worker, "partition 0 has stopped"));
-    assert_eq!(metric(&worker, "orders_partitions_stopped"), 1.0);
-    assert_eq!(metric(&worker, "orders_partitions_owned"), 2.0);
-    assert!(get(&worker, "/healthz").text().contains("nats stream restore"));
-}
-
 /// A worker refuses to begin with such a stream; one that works goes on, and says so.
 #[test]
 fn a_limit_that_a_stream_gets_under_a_worker_is_named() {

@@ -77,35 +77,9 @@ fn a_partition_goes_on_after_a_foreign_message_was_deleted_as_the_worker_advises
     shop.expect_all_is_well(&worker);
 }
 
-/// The results of what a snapshot includes are gone. With the snapshot before, they are decided again.
+/// The snapshot is newer than the last result. It includes three orders or more.
 #[test]
-fn results_that_a_snapshot_includes_are_decided_again_from_the_one_before() {
-    let shop = Shop::new("results-snapshots", "");
-    let worker = shop.started("one", &["--snapshot-every", "8"]);
-    let mut id = 0;
-    for snapshots in 1..=2 {
-        until("there is another snapshot", || {
-            id += 1;
-            shop.order(0, [id]);
-            shop.answered(0, id, "placed");
-            shop.last("books") >= snapshots
-        });
-    }
-    drop(worker);
-    let (before, last) = (shop.placed(0), shop.last("results-0"));
-    shop.delete("results-0", last);
-    shop.delete("results-0", last - 1);
-    let worker = shop.started("two", &[]);
-    shop.order(0, [id + 1]);
-    shop.answered(0, id + 1, "placed");
-    assert_eq!(shop.placed(0)[..before.len()], before, "as they were");
-    shop.expect_all_is_well(&worker);
-}
-
-/// No snapshot is as old as the last result: the partition stops. The first snapshot includes three orders
-/// or more.
-#[test]
-fn results_that_every_snapshot_includes_stop_their_partition() {
+fn results_that_the_snapshot_includes_stop_their_partition() {
     for (name, first, said) in [("beyond", 2, "the results of messages"), ("all", 1, "the results are lost")]
     {
         let shop = Shop::new(&format!("results-{name}"), "");
@@ -115,7 +89,7 @@ fn results_that_every_snapshot_includes_stop_their_partition() {
             id += 1;
             shop.order(0, [id]);
             shop.answered(0, id, "placed");
-            shop.last("books") >= 1
+            shop.has_snapshot(0)
         });
         (first..=shop.last("results-0")).for_each(|number| shop.delete("results-0", number));
         shop.order(0, [id + 1]);

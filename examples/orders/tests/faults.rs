@@ -247,20 +247,3 @@ fn repetitions_change_nothing() {
     let early = outcomes.iter().filter(|line| line["state"] == "paid_early").count();
     assert_eq!(early, 100 - 33);
 }
-
-/// What fell due while the program was not there is decided at once, and counted.
-#[test]
-fn checks_that_were_missed_happen_at_the_restart() {
-    let directory = Directory::new("missed");
-    let server = Server::start(directory.path(), &["--check-after", "500ms"]);
-    let orders = (1..=50).map(|id| order(id, "nut")).collect::<String>();
-    assert_eq!(server.post("/orders", &orders).status, 200);
-    let early = server.outcomes().len();
-    server.kill();
-    std::thread::sleep(Duration::from_millis(700));
-    let server = Server::start(directory.path(), &["--check-after", "500ms"]);
-    until("all are decided", || server.outcomes().len() == 50);
-    assert_eq!(server.metric("orders_checks_missed_total"), (50 - early) as f64);
-    assert!(early == 0 || early == 50, "a group is whole");
-    assert_eq!(server.get("/stock/nut").json()["reserved"], 0);
-}

@@ -42,8 +42,4 @@ pub(crate) struct Args {
     /// Looks at about N orders and their times one by one, spread over all [default: every order]
     #[arg(long, value_name = "N")]
     pub(crate) sample: Option<u64>,
-
-    /// Connections that look at orders and items
-    #[arg(long, value_name = "N", default_value = "8", value_parser = exchange::up_to(256))]
-    pub(crate) connections: usize,
 }

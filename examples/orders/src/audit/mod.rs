@@ -15,24 +15,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use order_reconciliation::files::Files;
 use order_reconciliation::outcomes::outcomes;
 use order_reconciliation::progress::Progress;
-use tokio::task::JoinSet;
 
 use crate::client::Endpoint;
 use crate::cluster::{self, Results};
 use crate::exchange::Failure;
 use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
 
-use findings::Findings;
-use source::{Order, Outcome, Reader, Stock};
+use findings::{Findings, Rule};
+use source::{Outcome, Reader};
 use walk::Walk;
 
 pub(crate) use args::Args;
 
 /// The time between two looks at the number of pending orders.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Connections that look at orders.
+const CONNECTIONS: usize = 8;
 
 /// Audits a server; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
@@ -51,24 +54,15 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let token = args.exchange.token()?;
     let source = Arc::new(Endpoint::new(&args.from, token.as_deref(), args.exchange.give_up_after)?);
     let files = args.exchange.files(streams)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::output)?;
     let found = runtime.block_on(read_outcomes(&source, args.wait))?;
     let check_after = args.check_after.as_millis() as u64;
     let expected = outcomes(&files.orders, &files.payments, args.stock, check_after);
-    let mut findings = Findings::new();
+    let mut findings = Findings::default();
     let ends = findings.outcomes(&found, expected);
-    let kept = kept(&files, &ends);
     let looked_at = sample(&found, args.sample);
-    let shares = shares(&looked_at, kept.keys(), args.connections);
-    for share in runtime.block_on(read(&source, shares, looked_at.len()))? {
-        for (order_id, order) in share.orders {
-            findings.order(ends[&order_id], order.as_ref(), &files);
-        }
-        for (item, stock) in share.items {
-            findings.stock(&item, stock, kept[&*item], args.stock);
-        }
-    }
-    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
+    runtime.block_on(look(&source, &looked_at, kept(&files, &ends), &files, args.stock, &mut findings))?;
+    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::output)?;
     if findings.differences() > 0 {
         explain(args, &files, &found, streams.out)?;
     }
@@ -82,7 +76,7 @@ fn explain(args: &Args, files: &Files, found: &[Outcome], out: &mut dyn Write) -
         return Ok(());
     }
     let usual = args::CHECK_AFTER.as_millis() as u64;
-    let mut findings = Findings::new();
+    let mut findings = Findings::default();
     findings.outcomes(found, outcomes(&files.orders, &files.payments, args.stock, usual));
     if findings.differences() > 0 {
         return Ok(());
@@ -92,26 +86,28 @@ fn explain(args: &Args, files: &Files, found: &[Outcome], out: &mut dyn Write) -
         "without --check-after every outcome is that of the replay: --check-after is the time by the dates of the \
          files, and not the server's"
     )
-    .map_err(Failure::Output)
+    .map_err(Failure::output)
 }
 
 /// Returns the number of differences.
 fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let files = args.exchange.files(streams)?;
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::output)?;
     let begin = Instant::now();
     loop {
         let results = runtime.block_on(Results::read(&args.from, args.exchange.give_up_after));
-        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure.into())))?;
-        let mut findings = Findings::new();
+        let results = results.map_err(|failure| Failure::Server(client::Failure::broker(failure)))?;
+        let mut findings = Findings::default();
         let walk = Walk::new(&files, &results, args.stock, &mut findings);
         let unfinished = walk.unfinished();
         if args.wait && unfinished > 0 && begin.elapsed() < args.exchange.give_up_after {
             thread::sleep(LOOK_EVERY);
             continue;
         }
-        findings.unfinished(unfinished);
+        findings.expect(Rule::Missing, unfinished == 0, || {
+            format!("{unfinished} orders have neither outcome nor refusal")
+        });
         let expected = if args.as_answered {
             outcomes(&walk.orders, &walk.paid, args.stock, results.check_after)
         } else {
@@ -119,7 +115,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
             outcomes(&files.orders, &files.payments, args.stock, check_after)
         };
         findings.outcomes(&walk.outcomes, expected);
-        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::Output)?;
+        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::output)?;
         if !args.as_answered && findings.differences() > 0 {
             explain(args, &files, &walk.outcomes, streams.out)?;
         }
@@ -157,61 +153,40 @@ fn kept<'a>(files: &'a Files, ends: &HashMap<u64, &Outcome>) -> BTreeMap<&'a str
 }
 
 /// The orders to look at: all, or about `most`, at even distances.
-fn sample(found: &[Outcome], most: Option<u64>) -> Vec<u64> {
+fn sample(found: &[Outcome], most: Option<u64>) -> Vec<&Outcome> {
     let step = most.map_or(1, |most| found.len().div_ceil(most.max(1) as usize).max(1));
-    found.iter().step_by(step).map(|outcome| outcome.order_id).collect()
+    found.iter().step_by(step).collect()
 }
 
-/// What one connection looks at, and then what it has found.
-#[derive(Default)]
-struct Share<O, S> {
-    orders: Vec<(u64, O)>,
-    items: Vec<(String, S)>,
-}
-
-fn shares<'a>(
-    orders: &[u64],
-    items: impl Iterator<Item = &'a &'a str>,
-    connections: usize,
-) -> Vec<Share<(), ()>> {
-    let mut shares = (0..connections).map(|_| Share::default()).collect::<Vec<_>>();
-    orders.iter().enumerate().for_each(|(at, &order)| shares[at % connections].orders.push((order, ())));
-    items.enumerate().for_each(|(at, &item)| shares[at % connections].items.push((item.to_owned(), ())));
-    shares
-}
-
-type Found = Share<Option<Order>, Stock>;
-
-async fn read(
+/// Looks at orders one by one, over several connections, and at the units of all items.
+async fn look(
     source: &Arc<Endpoint>,
-    shares: Vec<Share<(), ()>>,
-    orders: usize,
-) -> Result<Vec<Found>, client::Failure> {
-    let progress = Progress::bar("auditing", orders as u64);
-    let tasks = shares.into_iter().map(|share| read_share(Reader::new(source), share, progress.clone()));
-    let (mut running, mut found) = (tasks.collect::<JoinSet<_>>(), Vec::new());
-    while let Some(share) = running.join_next().await {
-        found.push(share.expect("a reader does not panic")?);
+    looked_at: &[&Outcome],
+    kept: BTreeMap<&str, u64>,
+    files: &Files,
+    stock: u64,
+    findings: &mut Findings,
+) -> Result<(), client::Failure> {
+    let progress = Progress::bar("auditing", looked_at.len() as u64);
+    let read = async |part: &[&Outcome]| {
+        let (mut reader, mut orders) = (Reader::new(source), Vec::with_capacity(part.len()));
+        for outcome in part {
+            orders.push(reader.order(outcome.order_id).await?);
+            progress.add(1);
+        }
+        Ok::<_, client::Failure>(orders)
+    };
+    let parts = looked_at.chunks(looked_at.len().div_ceil(CONNECTIONS).max(1));
+    let orders = try_join_all(parts.map(read)).await?;
+    for (outcome, order) in looked_at.iter().zip(orders.into_iter().flatten()) {
+        findings.order(outcome, order.as_ref(), files);
     }
     progress.finish();
-    Ok(found)
-}
-
-async fn read_share(
-    mut reader: Reader,
-    share: Share<(), ()>,
-    progress: Progress,
-) -> Result<Found, client::Failure> {
-    let mut found = Found { orders: Vec::with_capacity(share.orders.len()), items: Vec::new() };
-    for (order_id, ()) in share.orders {
-        found.orders.push((order_id, reader.order(order_id).await?));
-        progress.add(1);
+    let mut reader = Reader::new(source);
+    for (item, kept) in kept {
+        findings.stock(item, reader.stock(item).await?, kept, stock);
     }
-    for (item, ()) in share.items {
-        let stock = reader.stock(&item).await?;
-        found.items.push((item, stock));
-    }
-    Ok(found)
+    Ok(())
 }
 
 fn print(out: &mut dyn Write, findings: &Findings, found: &[Outcome], looked_at: usize) -> io::Result<()> {

@@ -40,7 +40,7 @@ impl Line {
         match self {
             Self::Outcome(outcome) => Ok(outcome),
             Self::Damaged { seq, error } => {
-                Err(Failure::Answer { path: path.to_owned(), text: format!("outcome {seq}: {error}") })
+                Err(Failure::answer(path, format_args!("outcome {seq}: {error}")))
             }
         }
     }
@@ -72,14 +72,10 @@ impl Reader {
 
     /// The number of orders that wait for their check.
     pub(crate) async fn pending(&mut self) -> Result<u64, Failure> {
-        let path = "/metrics";
-        let reply = self.0.get(path).await?;
+        let reply = self.0.get("/metrics").await?;
         let text = String::from_utf8_lossy(&reply.body);
         let value = text.lines().find_map(|line| line.strip_prefix("orders_pending ")?.parse().ok());
-        value.ok_or_else(|| Failure::Answer {
-            path: path.to_owned(),
-            text: "orders_pending is missing".to_owned(),
-        })
+        value.ok_or_else(|| Failure::answer("/metrics", "orders_pending is missing"))
     }
 
     /// The outcomes that come after a number, some at a time. None: there are no more.
@@ -94,8 +90,7 @@ impl Reader {
 
     pub(crate) async fn stock(&mut self, item: &str) -> Result<Stock, Failure> {
         let path = format!("/stock/{}", utf8_percent_encode(item, NON_ALPHANUMERIC));
-        let missing = || Failure::Answer { path: path.clone(), text: "there is no stock".to_owned() };
-        self.lines(&path).await?.pop().ok_or_else(missing)
+        self.lines(&path).await?.pop().ok_or_else(|| Failure::answer(&path, "there is no stock"))
     }
 
     /// The lines of an answer; none if there is no such thing.
@@ -105,8 +100,6 @@ impl Reader {
             return Ok(Vec::new());
         }
         let lines = serde_json::Deserializer::from_slice(&reply.body).into_iter();
-        let wrong =
-            |error: serde_json::Error| Failure::Answer { path: path.to_owned(), text: error.to_string() };
-        lines.collect::<Result<_, _>>().map_err(wrong)
+        lines.collect::<Result<_, _>>().map_err(|error| Failure::answer(path, error))
     }
 }

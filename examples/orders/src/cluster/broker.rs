@@ -239,15 +239,32 @@ impl Broker {
 
 /// The number of the last message that a stream has.
 fn last_message(state: &State) -> Option<u64> {
-    let mut deleted = state.deleted.clone().unwrap_or_default();
-    deleted.sort_unstable();
-    let mut last = state.last_sequence;
-    while deleted.pop_if(|number| *number == last).is_some() {
-        last -= 1;
-    }
-    (state.messages > 0).then_some(last)
+    let deleted = state.deleted.as_deref().unwrap_or_default();
+    let numbers = (state.first_sequence..=state.last_sequence).rev();
+    // A server may name deleted messages of a stream that is empty.
+    numbers.take(deleted.len() + 1).find(|number| state.messages > 0 && !deleted.contains(number))
 }
 
 pub(crate) fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_message_is_the_last_that_is_not_deleted() {
+        let last = |messages: u64, first: u64, last: u64, deleted: &[u64]| {
+            let (first_ts, last_ts) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z");
+            let state = serde_json::json!({
+                "messages": messages, "bytes": 0, "first_seq": first, "first_ts": first_ts, "last_seq": last,
+                "last_ts": last_ts, "consumer_count": 0, "deleted": deleted,
+            });
+            last_message(&serde_json::from_value(state).expect("a state"))
+        };
+        assert_eq!(last(9, 1, 9, &[]), Some(9));
+        assert_eq!(last(6, 1, 9, &[9, 4, 8]), Some(7));
+        assert_eq!([last(0, 0, 0, &[0]), last(0, 0, 0, &[]), last(0, 10, 9, &[])], [None; 3]);
+    }
 }

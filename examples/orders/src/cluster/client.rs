@@ -39,19 +39,11 @@ pub(crate) enum Name {
 
 /// A line, and where it goes.
 pub(crate) struct Addressed<'a> {
-    item: &'a str,
-    name: Name,
+    /// Whose partition it goes to.
+    pub(crate) item: &'a str,
+    pub(crate) name: Name,
     /// In JSON, with its end.
-    line: Vec<u8>,
-}
-
-impl<'a> Addressed<'a> {
-    /// A line for the partition of an item.
-    pub(crate) fn new(item: &'a str, name: Name, line: &impl Serialize) -> Result<Self, serde_json::Error> {
-        let mut line = serde_json::to_vec(line)?;
-        line.push(b'\n');
-        Ok(Self { item, name, line })
-    }
+    pub(crate) line: String,
 }
 
 /// A line of a result: an answer, or an outcome.
@@ -133,15 +125,10 @@ impl ShopClient {
 
     /// Sends lines until all are answered; returns the answers in order, and how many messages were
     /// sent again. Lines of one item are decided in order.
-    pub(crate) async fn ask(
-        &self,
-        kind: Kind,
-        lines: Result<Vec<Addressed<'_>>, serde_json::Error>,
-    ) -> Result<(Vec<Line>, u64), Failure> {
-        let lines = lines?;
+    pub(crate) async fn ask(&self, kind: Kind, lines: &[Addressed<'_>]) -> Result<(Vec<Line>, u64), Failure> {
         let answers = lines.iter().map(|line| self.wait_for(line.name.clone())).collect::<Vec<_>>();
         let mut answers = std::pin::pin!(try_join_all(answers));
-        let (begin, messages) = (Instant::now(), self.messages(&lines));
+        let (begin, messages) = (Instant::now(), self.messages(lines));
         let mut repeated = 0;
         loop {
             self.publish(kind, &messages).await;
@@ -164,7 +151,7 @@ impl ShopClient {
         let (mut by_partition, most) = (HashMap::<u32, Vec<&[u8]>>::new(), self.broker.max_payload());
         for line in lines {
             let partition = names::partition_of(line.item, self.broker.settings.partitions);
-            by_partition.entry(partition).or_default().push(&line.line);
+            by_partition.entry(partition).or_default().push(line.line.as_bytes());
         }
         let messages = by_partition.into_iter().flat_map(|(partition, lines)| {
             bundles(&lines, most).into_iter().map(move |lines| (partition, lines))

@@ -22,14 +22,13 @@ use async_nats::jetstream::{self, ErrorCode, consumer, context, kv, stream};
 use tokio::sync::oneshot;
 use tokio::task::JoinError;
 
+use crate::client;
 use crate::store::StoreError;
 
 use super::reader::Gap;
 use super::setup;
 use super::status::Health;
 
-/// The pause before the next attempt. Each attempt that fails doubles it, up to the second one.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// How often it is said what is waited for.
 pub(crate) const SAY: Duration = Duration::from_secs(5);
 
@@ -191,14 +190,13 @@ impl Patience {
         each: Duration,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Failure> {
-        let (begin, mut said, mut pause) = (Instant::now(), None, PAUSES.0);
+        let (begin, mut said, mut waits) = (Instant::now(), None, client::waits());
         loop {
             let attempted = shardwheel::timeout(each, attempt()).await;
             match attempted.unwrap_or_else(|_| Err(Failure::temporary("no answer"))) {
                 Err(Failure::Temporary(text)) if begin.elapsed() < self.most => {
                     self.wait(&text, begin, &mut said);
-                    shardwheel::sleep(pause).await;
-                    pause = PAUSES.1.min(pause * 2);
+                    shardwheel::sleep(waits.next().unwrap_or_default()).await;
                 }
                 result => return result,
             }

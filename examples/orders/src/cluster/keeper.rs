@@ -4,9 +4,9 @@
 //! is replaced by compare-and-set on the revision that the owner has read or written last. So an
 //! owner that has lost the partition replaces nothing, and parts that no head names are never read.
 //!
-//! The log is trimmed up to the snapshot *before* the one just written, and its parts are kept. A
-//! reader that still sees the old head finds all that it needs; and if a part of the newest snapshot is
-//! lost or damaged, an owner begins with the one before, and loses nothing.
+//! The log is trimmed up to the snapshot *before* the one just written, and its parts are kept: a
+//! reader that still sees the old head finds all that it needs. If a part of the newest snapshot is
+//! lost or damaged, the partition stops until a backup is restored.
 
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use serde::{Deserialize, Serialize};
@@ -14,35 +14,20 @@ use serde::{Deserialize, Serialize};
 use super::broker::Broker;
 use super::failure::Failure;
 use super::names;
-use super::partition::{Partition, Position};
+use super::partition::Partition;
 use super::setup::RESTORE;
 use super::snapshot;
 
 /// Bytes in a part, if the broker takes so many.
 const PART: usize = 512 << 10;
 
-/// Where a snapshot is.
+/// Where a snapshot is: what a head names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Place {
     /// The last message of the log that it includes.
     input: u64,
     /// The numbers of its parts in the stream of parts.
     parts: Vec<u64>,
-}
-
-/// Names the newest snapshot of a partition, and the one before.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Head {
-    #[serde(flatten)]
-    newest: Place,
-    previous: Option<Place>,
-}
-
-impl Head {
-    /// A head that cannot be read names a snapshot without parts, which is no snapshot.
-    fn of(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or_default()
-    }
 }
 
 /// The snapshots of a partition, as its owner knows them.
@@ -53,7 +38,6 @@ pub(crate) struct Keeper {
     keep_log: bool,
     /// The revision of the head; 0 if there is none.
     revision: u64,
-    head: Option<Head>,
     /// The snapshot that was read or written last.
     last: Option<Place>,
 }
@@ -63,40 +47,29 @@ impl Keeper {
     pub(crate) async fn load(broker: Broker, partition: u32, keep_log: bool) -> Result<Self, Failure> {
         let entry = broker.entry(&names::head(partition)).await?;
         let revision = entry.as_ref().map_or(0, |(revision, _)| *revision);
-        let head = entry.map(|(_, value)| Head::of(&value));
-        Ok(Self { broker, partition, keep_log, revision, head, last: None })
+        // A head that cannot be read names a snapshot without parts, which is no snapshot.
+        let last = entry.map(|(_, value)| serde_json::from_slice(&value).unwrap_or_default());
+        Ok(Self { broker, partition, keep_log, revision, last })
     }
 
-    /// The partition as the newest whole snapshot has it that `fits`, or an empty one if there was never a
-    /// snapshot.
+    /// The partition as the newest snapshot has it, or an empty one if there was never a snapshot.
     ///
     /// # Errors
     ///
-    /// That no snapshot is whole is permanent, as is why the newest whole one does not fit.
-    pub(crate) async fn restore(
-        &mut self,
-        fits: impl Fn(&Position) -> Result<(), Failure>,
-    ) -> Result<Partition, Failure> {
+    /// That the snapshot is not whole is permanent.
+    pub(crate) async fn restore(&self) -> Result<Partition, Failure> {
         let settings = self.broker.settings;
-        let Some(head) = &self.head else {
+        let Some(place) = &self.last else {
             return Ok(Partition::new(settings.shop(), settings.remember_ms)?);
         };
-        let (places, mut misfit) = ([Some(head.newest.clone()), head.previous.clone()], None);
-        for place in places.into_iter().flatten() {
-            let bytes = self.read(&place).await?;
-            let decoded = bytes.map(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
-            if let Some(Ok(partition)) = decoded {
-                let Err(failure) = fits(&partition.position) else {
-                    self.last = Some(place);
-                    return Ok(partition);
-                };
-                misfit.get_or_insert(failure);
-                continue;
-            }
-            let (number, input) = (self.partition, place.input);
-            say!("partition {number}: the snapshot up to message {input} is damaged or lacks a part");
-        }
-        Err(misfit.unwrap_or_else(|| Failure::permanent(format!("no snapshot is whole; {RESTORE}"))))
+        let bytes = self.read(place).await?;
+        let decoded = bytes.map(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
+        decoded.and_then(Result::ok).ok_or_else(|| {
+            let input = place.input;
+            Failure::permanent(format!(
+                "the snapshot up to message {input} is damaged or lacks a part; {RESTORE}"
+            ))
+        })
     }
 
     /// The bytes of a snapshot, if all its parts are there.
@@ -125,11 +98,10 @@ impl Keeper {
             let ack = self.broker.jetstream.publish(names::parts(self.partition), part).await?.await?;
             parts.push(ack.sequence);
         }
-        let (newest, previous) = (Place { input, parts }, self.last.take());
-        let head = Head { newest: newest.clone(), previous: previous.clone() };
-        let value = serde_json::to_vec(&head)?.into();
+        let newest = Place { input, parts };
+        let value = serde_json::to_vec(&newest)?.into();
         self.revision = self.broker.bucket.update(names::head(self.partition), value, self.revision).await?;
-        (self.head, self.last) = (Some(head), Some(newest));
+        let previous = self.last.replace(newest);
         if let Some(previous) = previous {
             self.trim(&previous).await?;
         }
@@ -148,17 +120,5 @@ impl Keeper {
             log.purge().sequence(previous.input + 1).await?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_damaged_head_names_no_snapshot() {
-        assert!(Head::of(b"\xff").newest.parts.is_empty());
-        let head = Head { newest: Place { input: 9, parts: vec![5] }, previous: Some(Place::default()) };
-        assert!(Head::of(&serde_json::to_vec(&head).unwrap()).previous.is_some());
     }
 }

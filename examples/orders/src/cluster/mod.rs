@@ -34,8 +34,8 @@
 //! | a message that was sent to an owner or client is lost | its reader asks for it (`reader.rs`) |
 //! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
 //! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
-//! | the end of the results is deleted or purged | it is decided again, from an older snapshot if need be |
-//! | more of the log, or of both snapshots, is lost | the partition stops until a backup is restored (`recovery.rs`) |
+//! | the end of the results is deleted or purged | it is decided again |
+//! | more of the log, or of the snapshot, is lost | the partition stops until a backup is restored (`recovery.rs`) |
 //! | an owner hangs, or begins again and again | its partition is given up, for others to take (`pulse.rs`) |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that

@@ -17,7 +17,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    /// The last part of its subject, and the path of its requests over HTTP.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Orders => "orders",
             Self::Payments => "payments",

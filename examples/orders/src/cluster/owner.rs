@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::serve::metrics::Metrics;
-use crate::store::EndState;
+use crate::serve::metrics::{Figure, Metrics};
 
 use super::broker::{Broker, LastResult};
 use super::failure::Failure;
@@ -153,7 +152,7 @@ impl Owner {
         }
         self.partition.position.input = number;
         if number > self.last.input {
-            self.office.metrics.passed_over.add(1);
+            self.office.metrics.of(Figure::PassedOver).add(1);
             say!("partition {}: message {number} was deleted; it is passed over", self.number);
         }
         if number == self.last.input {
@@ -245,7 +244,7 @@ impl Owner {
             return Ok(());
         }
         self.office.broker.set_aside(self.number, *sequence, subject, payload).await?;
-        self.office.metrics.set_aside.add(1);
+        self.office.metrics.of(Figure::SetAside).add(1);
         say!("message {sequence} of {subject} cannot be decided; it is set aside");
         Ok(())
     }
@@ -255,10 +254,7 @@ impl Owner {
         let metrics = &self.office.metrics;
         metrics.answered(&applied.answers);
         applied.checked.iter().for_each(|&checked| metrics.checked(checked));
-        for state in [EndState::PaidEarly, EndState::Confirmed, EndState::Released] {
-            let ended = applied.changes.ended.iter().filter(|ended| ended.state == state);
-            metrics.ended(state, ended.count() as u64);
-        }
+        metrics.ended(applied.changes.ended.iter().map(|ended| ended.state));
     }
 
     /// Begins a snapshot if a new owner would have much to read, compared with the size of the books.

@@ -1,4 +1,4 @@
-//! What an owner begins with: the newest whole snapshot, the last result, and a log that goes on from
+//! What an owner begins with: the newest snapshot, the last result, and a log that goes on from
 //! there.
 //!
 //! The log must have each message after the snapshot, but for single ones that were deleted, and it must
@@ -25,9 +25,10 @@ pub(crate) struct Begin {
 impl Begin {
     pub(crate) async fn read(broker: &Broker, number: u32, keep_log: bool) -> Result<Self, Failure> {
         broker.state(names::BOOKS).await?;
-        let mut keeper = Keeper::load(broker.clone(), number, keep_log).await?;
+        let keeper = Keeper::load(broker.clone(), number, keep_log).await?;
         let last = broker.last_result(number).await?;
-        let mut partition = keeper.restore(|position| fits(position, &last)).await?;
+        let mut partition = keeper.restore().await?;
+        fits(&partition.position, &last)?;
         partition.home = (number, broker.settings.partitions);
         let log = broker.state(&names::log(number)).await?;
         follows(&partition.position, &last, &log)?;
@@ -58,8 +59,7 @@ fn follows(position: &Position, last: &LastResult, log: &State) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether the last result follows from books. It does not if results of what they include are gone; then an
-/// owner begins with older books, and publishes these results again.
+/// Whether the last result follows from books. It does not if results of what they include are gone.
 fn fits(position: &Position, last: &LastResult) -> Result<(), Failure> {
     // After a part of a result, the rest of the lines shows it.
     if position.input < last.input || last.ahead > 0 || position.digest == last.digest {
@@ -72,9 +72,7 @@ fn fits(position: &Position, last: &LastResult) -> Result<(), Failure> {
         format!("the results are lost; {RESTORE}")
     } else {
         let (input, first) = (position.input, last.input + 1);
-        format!(
-            "the results of messages {first} to {input} are lost, and no older snapshot is left; {RESTORE}"
-        )
+        format!("the results of messages {first} to {input} are lost; {RESTORE}")
     }))
 }
 

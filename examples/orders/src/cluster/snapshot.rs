@@ -13,13 +13,13 @@
 use std::str;
 
 use crate::serve::books::Shop;
-use crate::store::{Known, Open, Recovery, Resume, StoreError};
+use crate::store::{Known, Open, Recovery, Resume, StoreError, record};
 
 use super::memory::{Memory, Restored};
 use super::names::{DIGEST, digest};
 use super::partition::{Partition, Position};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The snapshot of a partition.
 pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
@@ -65,25 +65,25 @@ pub(crate) fn decode(bytes: &[u8], shop: Shop, remember: u64) -> Result<Partitio
 
 fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory)> {
     let [version] = *rest.split_off(..1)? else { return None };
-    let [input, time, digest, last_seq] = take(rest)?;
+    let [input, time, digest, last_seq] = record::numbers(rest)?;
     let position = Position { input, time, digest };
     let mut restored = Restored::default();
-    for _ in 0..take::<1>(rest)?[0] {
-        restored.open.push(take_order(rest)?);
+    for _ in 0..take_number(rest)? {
+        restored.open.push(Open::take(rest)?);
     }
-    for _ in 0..take::<1>(rest)?[0] {
-        let [units] = take(rest)?;
+    for _ in 0..take_number(rest)? {
+        let [units] = record::numbers(rest)?;
         restored.sold.push((take_name(rest)?.to_owned(), units));
     }
     // All checks that were due before the present ms have been made, or are due at once.
     restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq, pending: 0 };
     let memory = Memory::new(restored, remember, shop.check_after);
-    for _ in 0..take::<1>(rest)?[0] {
-        let [at, order_id, check_at, content] = take(rest)?;
+    for _ in 0..take_number(rest)? {
+        let [at, order_id, check_at, content] = record::numbers(rest)?;
         memory.restore_ended(at, order_id, Known { check_at, content });
     }
-    for _ in 0..take::<1>(rest)?[0] {
-        let [at, content] = take(rest)?;
+    for _ in 0..take_number(rest)? {
+        let [at, content] = record::numbers(rest)?;
         memory.restore_payment(at, take_name(rest)?, content);
     }
     (version == VERSION && rest.is_empty()).then_some((position, memory))
@@ -113,11 +113,7 @@ struct Told<'a>(&'a mut List, &'a mut List);
 
 impl Recovery for Told<'_> {
     fn open(&mut self, order: Open) {
-        let Open { order_id, ref item, quantity, amount, paid, placed_at, check_at } = order;
-        self.0.entry(|bytes| {
-            numbers(bytes, &[order_id, u64::from(quantity), amount, paid, placed_at, check_at]);
-            name(bytes, item);
-        });
+        self.0.entry(|bytes| order.put(bytes));
     }
 
     fn sold(&mut self, item: String, units: u64) {
@@ -141,23 +137,13 @@ fn name(bytes: &mut Vec<u8>, name: &str) {
     bytes.extend(name.as_bytes());
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u64; N]> {
-    let mut numbers = [0; N];
-    for number in &mut numbers {
-        *number = u64::from_le_bytes(rest.split_off(..8)?.try_into().ok()?);
-    }
-    Some(numbers)
+fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    record::numbers(rest).map(|[number]| number)
 }
 
 fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let length = usize::from(*rest.split_off_first()?);
     str::from_utf8(rest.split_off(..length)?).ok()
-}
-
-fn take_order(rest: &mut &[u8]) -> Option<Open> {
-    let [order_id, quantity, amount, paid, placed_at, check_at] = take(rest)?;
-    let (quantity, item) = (u32::try_from(quantity).ok()?, take_name(rest)?.to_owned());
-    Some(Open { order_id, item, quantity, amount, paid, placed_at, check_at })
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::connection::State;
 
 use crate::serve::http;
-use crate::serve::metrics::{Metrics, Partitions};
+use crate::serve::metrics::{Figure, Metrics};
 use crate::serve::places::{self, Limits};
 use crate::serve::shared::LATE;
 
@@ -159,19 +159,21 @@ impl Health {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Sets what metrics say of the worker now; returns what they say of its partitions.
-    fn measure(&self, metrics: &Metrics) -> Partitions {
-        metrics.ready.set(u64::from(self.verdict().is_ok()));
+    /// Sets what metrics say of the worker now.
+    fn measure(&self, metrics: &Metrics) {
+        metrics.of(Figure::Ready).set(u64::from(self.verdict().is_ok()));
         let inner = self.inner();
         let vitals = inner.held.values().map(|held| held.pulse.vitals()).collect::<Vec<_>>();
-        metrics.pending.set(vitals.iter().map(|vitals| vitals.pending).sum());
-        let waits = vitals.iter().filter_map(|vitals| Some(vitals.unanswered?.1.elapsed()));
-        metrics.unanswered_millis.set(waits.max().unwrap_or_default().as_millis() as u64);
-        Partitions {
-            owned: inner.held.len() as u64,
-            stopped: inner.held.values().filter(|held| held.stopped.is_some()).count() as u64,
-            idle: inner.held.values().map(|held| held.last_progress().elapsed()).max().unwrap_or_default(),
-        }
+        metrics.of(Figure::Pending).set(vitals.iter().map(|vitals| vitals.pending).sum());
+        let longest =
+            |times: &mut dyn Iterator<Item = Duration>| times.max().unwrap_or_default().as_millis() as u64;
+        let mut waits = vitals.iter().filter_map(|vitals| Some(vitals.unanswered?.1.elapsed()));
+        metrics.of(Figure::UnansweredMillis).set(longest(&mut waits));
+        let mut idle = inner.held.values().map(|held| held.last_progress().elapsed());
+        metrics.of(Figure::IdleMillis).set(longest(&mut idle));
+        metrics.of(Figure::Owned).set(inner.held.len() as u64);
+        let stopped = inner.held.values().filter(|held| held.stopped.is_some());
+        metrics.of(Figure::Stopped).set(stopped.count() as u64);
     }
 }
 
@@ -198,8 +200,8 @@ pub(crate) fn listen(
     let handle = move |_, request| {
         let (metrics, token, health) = (Arc::clone(&metrics), Arc::clone(&token), Arc::clone(&health));
         async move {
-            let more = health.measure(&metrics).text();
-            http::of_worker(&request, token.as_deref(), &metrics, health.verdict(), &more)
+            health.measure(&metrics);
+            http::of_worker(&request, token.as_deref(), &metrics, health.verdict())
         }
     };
     tokio::spawn(places::serve(listener, limits, handle));

@@ -102,9 +102,11 @@ impl Worker {
                 Event::CaughtUp(number) => self.serves(number, out)?,
                 Event::Ended(ended) => self.ended(ended)?,
                 Event::Renewal => {
+                    // A partition that is given up is never without a word in `/healthz`: if nobody else can have
+                    // it, it is taken again at once.
                     self.give_up_stalled(out)?;
-                    self.renew().await;
                     self.balance(out)?;
+                    self.renew().await;
                 }
                 Event::Lapsed => self.balance(out)?,
                 Event::Signalled => {

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use order_reconciliation::files::Files;
-use order_reconciliation::outcomes::MadePayment;
+use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
 use order_reconciliation::progress::Progress;
 
 use crate::client::Failure;
+use crate::cluster::{Addressed, Kind, Name};
+use crate::serve::lines::quoted;
 
 use super::plan::{Lane, Paid};
-use super::target::{Batch, Link, OrderLine, PaymentLine};
+use super::target::Link;
 
 /// How long after the last check late payments are sent. The server's clock may be a little behind
 /// this machine's.
@@ -132,16 +134,16 @@ impl Sender {
     }
 
     async fn orders(&mut self, count: usize) -> Result<(), Failure> {
-        let end = self.cursor.orders + count;
-        let shared = Arc::clone(&self.shared);
-        let orders = self.lane.orders[self.cursor.orders..end].iter();
-        let batch = orders.map(|&slot| &shared.files.orders[slot as usize]).map(|order| OrderLine {
-            order_id: order.order_id,
-            item: &order.item,
-            quantity: order.quantity,
-            amount_cents: order.amount,
-        });
-        self.send(&Batch::Orders(batch.collect()), |cursor| cursor.orders = end).await
+        let (shared, end) = (Arc::clone(&self.shared), self.cursor.orders + count);
+        let line = |&slot: &u32| {
+            let PlacedOrder { order_id, item, quantity, amount, .. } = &shared.files.orders[slot as usize];
+            let (name, names) =
+                (Name::Order(*order_id), format!("\"order_id\":{order_id},\"item\":{}", quoted(item)));
+            let line = format!("{{{names},\"quantity\":{quantity},\"amount_cents\":{amount}}}\n");
+            Addressed { item, name, line }
+        };
+        let lines = self.lane.orders[self.cursor.orders..end].iter().map(line).collect::<Vec<_>>();
+        self.send(Kind::Orders, &lines, |cursor| cursor.orders = end).await
     }
 
     async fn in_time(&mut self, count: usize) -> Result<(), Failure> {
@@ -154,28 +156,36 @@ impl Sender {
         let shared = Arc::clone(&self.shared);
         let line = |paid: &Paid| {
             let MadePayment { order_id, amount, .. } = shared.files.payments[paid.payment as usize];
-            let payment_id = format!("{order_id}-{}", paid.number);
             let slot = self.lane.orders[paid.order as usize];
+            // It says which partition of a cluster the payment goes to.
             let item = &*shared.files.orders[slot as usize].item;
-            PaymentLine { payment_id, order_id, item, amount_cents: amount }
+            let id = format!("{order_id}-{}", paid.number);
+            let names = format!("\"payment_id\":\"{id}\",\"order_id\":{order_id},\"item\":{}", quoted(item));
+            let line = format!("{{{names},\"amount_cents\":{amount}}}\n");
+            Addressed { item, name: Name::Payment(id), line }
         };
-        let batch = paid.iter().map(line).collect();
-        self.send(&Batch::Payments(batch), advance).await
+        let lines = paid.iter().map(line).collect::<Vec<_>>();
+        self.send(Kind::Payments, &lines, advance).await
     }
 
     /// Sends a batch, and notes the answers and how far the lane has come.
-    async fn send(&mut self, batch: &Batch<'_>, advance: impl FnOnce(&mut Cursor)) -> Result<(), Failure> {
+    async fn send(
+        &mut self,
+        kind: Kind,
+        lines: &[Addressed<'_>],
+        advance: impl FnOnce(&mut Cursor),
+    ) -> Result<(), Failure> {
         let before = self.link.repeated();
-        let answers = self.link.send(batch).await?;
+        let answers = self.link.send(kind, lines).await?;
         let last = answers.iter().filter_map(|answer| answer.check_at_ms).max();
         self.cursor.last_check_at = self.cursor.last_check_at.max(last.unwrap_or(0));
         advance(&mut self.cursor);
-        self.shared.progress.add(batch.len() as u64);
+        self.shared.progress.add(lines.len() as u64);
         self.shared.with_done(|done| {
             done.repeated += self.link.repeated() - before;
             for answer in answers {
                 done.invalid = done.invalid.take().or(answer.error);
-                *done.answers.entry((batch.kind(), answer.status)).or_default() += 1;
+                *done.answers.entry((kind.name(), answer.status.unwrap_or_default())).or_default() += 1;
             }
         });
         Ok(())

@@ -91,7 +91,7 @@ fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
     send(&shared, &target, lanes, streams)?;
     shared.progress.clone().finish();
     let done = shared.with_done(|done| done.clone());
-    summary(streams.out, &done, begin.elapsed()).map_err(Failure::Output)?;
+    summary(streams.out, &done, begin.elapsed()).map_err(Failure::output)?;
     Ok(done)
 }
 
@@ -115,7 +115,7 @@ fn send(
     streams: &mut Streams<'_>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(Failure::Output)?;
+    let runtime = runtime.map_err(Failure::output)?;
     let sender = |lane| {
         let (shared, link) = (Arc::clone(shared), target.link());
         Sender { shared, lane, link, cursor: Cursor::default() }

@@ -5,10 +5,11 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use crate::store::{Changes, Disk, EndState, Open, Store, StoreError};
+use crate::store::{Changes, Disk, Open, Store, StoreError};
 
 use super::books::{Checked, Full, Stock};
 use super::lines::Answer;
+use super::metrics::Figure;
 use super::shared::Shared;
 
 /// A group that the writer has decided.
@@ -61,12 +62,9 @@ fn commit(store: &Disk, changes: &Changes, shared: &Shared) -> Result<(), StoreE
 /// Counts what is durable now.
 fn publish(group: &Decided, shared: &Shared) {
     let metrics = &shared.metrics;
-    metrics.pending.set(group.pending as u64);
+    metrics.of(Figure::Pending).set(group.pending as u64);
     group.checked.iter().for_each(|&checked| metrics.checked(checked));
-    for state in [EndState::PaidEarly, EndState::Confirmed, EndState::Released] {
-        let ended = group.changes.ended.iter().filter(|ended| ended.state == state);
-        metrics.ended(state, ended.count() as u64);
-    }
+    metrics.ended(group.changes.ended.iter().map(|ended| ended.state));
 }
 
 /// A client that has gone away gets no answer.

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
 use tokio::sync::{Mutex, oneshot};
 use tokio::task;
 
@@ -17,7 +18,7 @@ use crate::store::{Copied, Disk, History, StoreError};
 use super::access::authorise;
 use super::books;
 use super::lines::{self, Answer, Line};
-use super::metrics::Metrics;
+use super::metrics::{Figure, Metrics};
 use super::places::{Answered, Place};
 use super::shared::Shared;
 use super::writer::Message;
@@ -67,19 +68,17 @@ impl Copies {
 type Lines = Result<Vec<Answer>, books::Full>;
 
 /// Answers one request.
-pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Request<Incoming>) -> Answered {
-    let answered = route(&context, &place, request).await;
+pub(crate) async fn handle(context: Arc<Context>, place: Place, request: Request<Incoming>) -> Answered {
+    let answered = route(&context, place, request).await;
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it, and `more` its own lines
-/// of metrics.
+/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
 pub(crate) fn of_worker(
     request: &Request<Incoming>,
     token: Option<&str>,
     metrics: &Metrics,
     health: Result<(), String>,
-    more: &str,
 ) -> Answered {
     let health = match health {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -89,7 +88,7 @@ pub(crate) fn of_worker(
         authorise(token, request)?;
         match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
             ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text() + more)),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
             ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
             _ => Err(Refusal::NotFound),
         }
@@ -123,54 +122,40 @@ pub(super) enum Refusal {
 impl Refusal {
     fn response(self, metrics: &Metrics) -> Answered {
         let (status, text) = match &self {
-            Self::Token => (StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong".to_owned()),
+            Self::Token => (401, "the bearer token is missing or wrong".into()),
             Self::Origin(origin) => (
-                StatusCode::FORBIDDEN,
+                403,
                 format!("without a token no page but the server's own may ask, and this one is of {origin}"),
             ),
-            Self::NotFound => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
-            Self::Method(allowed) => (StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}")),
-            Self::Bad(reason) => (StatusCode::BAD_REQUEST, (*reason).to_owned()),
-            Self::TooLarge => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("a body has at most {MAX_BODY} bytes and {MAX_LINES} lines"),
-            ),
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
-            Self::Busy => (StatusCode::CONFLICT, "a copy is being made".to_owned()),
-            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
-            Self::NoRoom => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the disk has no room: nothing can be written; try again later".to_owned(),
-            ),
-            Self::Unknown => {
-                (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
-            }
+            Self::NotFound => (404, "there is no such thing".into()),
+            Self::Method(allowed) => (405, format!("use {allowed}")),
+            Self::Bad(reason) => (400, (*reason).into()),
+            Self::TooLarge => (413, format!("a body has at most {MAX_BODY} bytes and {MAX_LINES} lines")),
+            Self::TooSlow => (408, "the body did not come in time".into()),
+            Self::Busy => (409, "a copy is being made".into()),
+            Self::Full => (503, "nothing was done; try again later".into()),
+            Self::NoRoom => (503, "the disk has no room: nothing can be written; try again later".into()),
+            Self::Unknown => (503, "send it again: what was done is a duplicate".into()),
             Self::Late(wait) => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                503,
                 format!("the disk does not answer: a request or a commit waits for {} s", wait.as_secs()),
             ),
-            Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            Self::Store(error) => (500, error.to_string()),
         };
+        // They are statuses.
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = answer(status, TEXT, format!("{text}\n"));
-        self.add_headers(&mut response, metrics);
-        response
-    }
-
-    fn add_headers(&self, response: &mut Answered, metrics: &Metrics) {
-        let headers = response.headers_mut();
-        match self {
-            Self::Token => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            Self::Method(allowed) => {
-                headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
-            }
+        let (name, value) = match self {
+            Self::Token => (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            Self::Method(allowed) => (header::ALLOW, HeaderValue::from_static(allowed)),
             Self::Full | Self::NoRoom | Self::Unknown => {
-                metrics.requests_refused.add(1);
-                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+                metrics.of(Figure::Refused).add(1);
+                (header::RETRY_AFTER, RETRY_AFTER)
             }
-            _ => {}
-        }
+            _ => return response,
+        };
+        response.headers_mut().insert(name, value);
+        response
     }
 }
 
@@ -179,7 +164,7 @@ const POST: &str = "POST";
 
 async fn route(
     context: &Arc<Context>,
-    place: &Place,
+    place: Place,
     request: Request<Incoming>,
 ) -> Result<Answered, Refusal> {
     let path = request.uri().path().to_owned();
@@ -202,12 +187,8 @@ async fn route(
         return Err(Refusal::Full);
     }
     match (head, rest) {
-        ("orders", None) => {
-            post(context, place, request, |lines, reply| Message::Orders { lines, reply }).await
-        }
-        ("payments", None) => {
-            post(context, place, request, |lines, reply| Message::Payments { lines, reply }).await
-        }
+        ("orders", None) => post(context, request, |lines, reply| Message::Orders { lines, reply }).await,
+        ("payments", None) => post(context, request, |lines, reply| Message::Payments { lines, reply }).await,
         ("copy", _) => copy(context).await,
         ("orders", Some(id)) => order(context, id).await,
         ("stock", Some(item)) => stock(context, item).await,
@@ -221,11 +202,10 @@ async fn route(
 /// Sends the lines of a body to the writer, and waits until they are on disk.
 async fn post<T: Line>(
     context: &Context,
-    place: &Place,
     request: Request<Incoming>,
     message: impl FnOnce(Vec<Result<T, lines::Fault>>, oneshot::Sender<Lines>) -> Message,
 ) -> Result<Answered, Refusal> {
-    let body = place.wait_for_client(body(context, request)).await?;
+    let body = body(context, request).await?;
     if body.iter().filter(|&&byte| byte == b'\n').count() > MAX_LINES {
         return Err(Refusal::TooLarge);
     }
@@ -316,22 +296,10 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 }
 
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
-    let item = decoded(item).filter(|item| lines::is_name(item));
+    let item = percent_decode_str(item).decode_utf8().ok().filter(|item| lines::is_name(item));
     let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
-    let stock = look_up(context, |reply| Message::Stock { item: item.clone(), reply }).await?;
+    let stock = look_up(context, |reply| Message::Stock { item: item.to_string(), reply }).await?;
     Ok(answer(StatusCode::OK, JSON, lines::stock(&item, stock)))
-}
-
-/// A part of a path, with its `%` escapes replaced.
-fn decoded(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut pieces = part.split('%');
-    bytes.extend(pieces.next()?.bytes());
-    for piece in pieces {
-        bytes.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
-        bytes.extend(&piece.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refusal> {
@@ -414,18 +382,4 @@ fn answer(status: StatusCode, kind: &'static str, text: String) -> Answered {
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_in_a_path_are_replaced() {
-        assert_eq!(decoded("item-7").as_deref(), Some("item-7"));
-        assert_eq!(decoded("a%2Fb%25%C3%A9").as_deref(), Some("a/b%é"));
-        for wrong in ["%", "%4", "%zz", "%ff", "%é"] {
-            assert_eq!(decoded(wrong), None, "{wrong}");
-        }
-    }
 }

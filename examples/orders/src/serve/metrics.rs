@@ -1,6 +1,6 @@
 //! Counts of what the server does, and their text for Prometheus.
 //!
-//! The writer and the request handlers add; a scrape reads. Nothing is decided by these numbers.
+//! The writer, owners and request handlers add; a scrape reads. Nothing is decided by these numbers.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,105 +35,108 @@ impl Count {
     }
 }
 
-/// What a worker of a cluster has, and what it sees.
-#[derive(Debug)]
-pub(crate) struct Partitions {
-    pub(crate) owned: u64,
-    pub(crate) stopped: u64,
-    /// How long no owner, of the one that has waited longest, has made progress.
-    pub(crate) idle: Duration,
+/// What is counted. [`FIGURES`] has the names, in the same order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Figure {
+    Ready,
+    Pending,
+    UnansweredMillis,
+    RecoveryMicros,
+    Placed,
+    SoldOut,
+    Duplicate,
+    Conflict,
+    Counted,
+    DuplicatePayment,
+    ConflictingPayment,
+    UnknownOrder,
+    Late,
+    Invalid,
+    PaidEarly,
+    Confirmed,
+    Released,
+    Missed,
+    Commits,
+    CommitMicros,
+    Recoveries,
+    SetAside,
+    PassedOver,
+    Refused,
+    Owned,
+    Stopped,
+    IdleMillis,
 }
 
-impl Partitions {
-    /// Lines for Prometheus.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write(&mut text);
-        text
-    }
+const GAUGE: &str = "gauge";
+const COUNTER: &str = "counter";
 
-    fn write(&self, out: &mut String) -> fmt::Result {
-        let owned = "Partitions that this worker owns, those that have stopped among them.";
-        gauge(out, "orders_partitions_owned", owned, self.owned)?;
-        let stopped = "Partitions that have stopped until a person has mended something.";
-        gauge(out, "orders_partitions_stopped", stopped, self.stopped)?;
-        let idle = "Time since the last progress of an owner, of the owner for which it is longest.";
-        age(out, "orders_progress_age_seconds", idle, self.idle.as_millis() as u64)
-    }
-}
+/// The name and labels of each figure, its kind and its help (none if the one before has it), and how many of it are
+/// one in the unit of the name.
+const FIGURES: [(&str, &str, &str, f64); 27] = [
+    ("orders_ready", GAUGE, "1 while /healthz says that all is well.", 1.0),
+    ("orders_pending", GAUGE, "Orders that wait for their check.", 1.0),
+    ("orders_unanswered_seconds", GAUGE, "Age of the oldest message, request or commit that waits.", 1e3),
+    ("orders_recovery_seconds", GAUGE, "Time of the last recovery.", 1e6),
+    ("orders_answered_total{status=\"placed\"}", COUNTER, "Orders by answer.", 1.0),
+    ("orders_answered_total{status=\"sold_out\"}", COUNTER, "", 1.0),
+    ("orders_answered_total{status=\"duplicate\"}", COUNTER, "", 1.0),
+    ("orders_answered_total{status=\"conflict\"}", COUNTER, "", 1.0),
+    ("orders_payments_total{status=\"counted\"}", COUNTER, "Payments by answer.", 1.0),
+    ("orders_payments_total{status=\"duplicate\"}", COUNTER, "", 1.0),
+    ("orders_payments_total{status=\"conflict\"}", COUNTER, "", 1.0),
+    ("orders_payments_total{status=\"unknown_order\"}", COUNTER, "", 1.0),
+    ("orders_payments_total{status=\"late\"}", COUNTER, "", 1.0),
+    ("orders_invalid_lines_total", COUNTER, "Lines that were not used.", 1.0),
+    ("orders_decided_total{state=\"paid_early\"}", COUNTER, "Orders by end.", 1.0),
+    ("orders_decided_total{state=\"confirmed\"}", COUNTER, "", 1.0),
+    ("orders_decided_total{state=\"released\"}", COUNTER, "", 1.0),
+    ("orders_checks_missed_total", COUNTER, "Checks that fell due while the program was away.", 1.0),
+    ("orders_commits_total", COUNTER, "Commits.", 1.0),
+    ("orders_commit_seconds_total", COUNTER, "Time in commits.", 1e6),
+    ("orders_recoveries_total", COUNTER, "Times the store was opened.", 1.0),
+    ("orders_set_aside_total", COUNTER, "Messages that cannot be decided: in the stream `aside`.", 1.0),
+    ("orders_passed_over_total", COUNTER, "Messages that were deleted before they were decided.", 1.0),
+    ("orders_requests_refused_total", COUNTER, "Requests that found the server full or not ready.", 1.0),
+    ("orders_partitions_owned", GAUGE, "Partitions of this worker, also those that have stopped.", 1.0),
+    ("orders_partitions_stopped", GAUGE, "Partitions that wait for a person to mend something.", 1.0),
+    ("orders_progress_age_seconds", GAUGE, "Time since the last progress of the slowest owner.", 1e3),
+];
 
 /// All counts of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    pub(crate) ready: Count,
-    pub(crate) pending: Count,
-    pub(crate) unanswered_millis: Count,
-    pub(crate) recoveries: Count,
-    pub(crate) recovery_micros: Count,
-    pub(crate) commits: Count,
-    pub(crate) commit_micros: Count,
-    pub(crate) requests_refused: Count,
-    pub(crate) set_aside: Count,
-    pub(crate) passed_over: Count,
-    placed: Count,
-    sold_out: Count,
-    duplicates: Count,
-    conflicts: Count,
-    invalid: Count,
-    payments_counted: Count,
-    payments_duplicate: Count,
-    payments_conflict: Count,
-    payments_unknown: Count,
-    payments_late: Count,
-    paid_early: Count,
-    confirmed: Count,
-    released: Count,
-    missed: Count,
+    figures: [Count; FIGURES.len()],
     /// Checks by lateness: each bound, and what is beyond the last.
     lateness: [Count; BOUNDS.len() + 1],
     lateness_millis: Count,
 }
 
 impl Metrics {
-    /// Counts answers that are durable.
-    pub(crate) fn answered(&self, answers: &[Answer]) {
-        answers.iter().for_each(|answer| self.of_answer(answer).add(1));
+    pub(crate) fn of(&self, figure: Figure) -> &Count {
+        &self.figures[figure as usize]
     }
 
-    fn of_answer(&self, answer: &Answer) -> &Count {
-        match answer {
-            Answer::Invalid(_) => &self.invalid,
-            Answer::Order { answer, .. } => match answer {
-                OrderAnswer::Placed { .. } => &self.placed,
-                OrderAnswer::Duplicate { .. } => &self.duplicates,
-                OrderAnswer::Conflict => &self.conflicts,
-                OrderAnswer::SoldOut => &self.sold_out,
-            },
-            Answer::Payment { answer, .. } => match answer {
-                PaymentAnswer::Counted => &self.payments_counted,
-                PaymentAnswer::Duplicate => &self.payments_duplicate,
-                PaymentAnswer::Conflict => &self.payments_conflict,
-                PaymentAnswer::UnknownOrder => &self.payments_unknown,
-                PaymentAnswer::Late => &self.payments_late,
-            },
-        }
+    /// Counts answers that are durable.
+    pub(crate) fn answered(&self, answers: &[Answer]) {
+        answers.iter().for_each(|answer| self.of(of_answer(answer)).add(1));
     }
 
     /// Counts orders that have ended and are durable.
-    pub(crate) fn ended(&self, state: EndState, orders: u64) {
-        let count = match state {
-            EndState::PaidEarly => &self.paid_early,
-            EndState::Confirmed => &self.confirmed,
-            EndState::Released => &self.released,
-        };
-        count.add(orders);
+    pub(crate) fn ended(&self, states: impl IntoIterator<Item = EndState>) {
+        for state in states {
+            let figure = match state {
+                EndState::PaidEarly => Figure::PaidEarly,
+                EndState::Confirmed => Figure::Confirmed,
+                EndState::Released => Figure::Released,
+            };
+            self.of(figure).add(1);
+        }
     }
 
     /// Counts a check. What fell due while the program was not there has a count of its own.
     pub(crate) fn checked(&self, Checked { late, missed, .. }: Checked) {
         if missed {
-            self.missed.add(1);
+            self.of(Figure::Missed).add(1);
             return;
         }
         let bucket = BOUNDS.iter().position(|&bound| late <= bound).unwrap_or(BOUNDS.len());
@@ -142,8 +145,8 @@ impl Metrics {
     }
 
     pub(crate) fn committed(&self, took: Duration) {
-        self.commits.add(1);
-        self.commit_micros.add(took.as_micros() as u64);
+        self.of(Figure::Commits).add(1);
+        self.of(Figure::CommitMicros).add(took.as_micros() as u64);
     }
 
     /// The text of `GET /metrics`.
@@ -155,58 +158,12 @@ impl Metrics {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        gauge(out, "orders_ready", "1 while /healthz says that all is well.", self.ready.get())?;
-        gauge(out, "orders_pending", "Orders that wait for their check.", self.pending.get())?;
-        let help = "How long the oldest message, request or commit waits; 0 if none does.";
-        age(out, "orders_unanswered_seconds", help, self.unanswered_millis.get())?;
-        seconds(
-            out,
-            "gauge",
-            "orders_recovery_seconds",
-            "Time of the last recovery.",
-            &self.recovery_micros,
-        )?;
-        self.write_answers(out)?;
-        self.write_ends(out)?;
-        counter(out, "orders_commits_total", "Commits.", &[("", &self.commits)])?;
-        seconds(out, "counter", "orders_commit_seconds_total", "Time in commits.", &self.commit_micros)?;
-        counter(out, "orders_recoveries_total", "Times the store was opened.", &[("", &self.recoveries)])?;
-        let help = "Messages of a cluster that cannot be decided; they are in the stream `aside`.";
-        counter(out, "orders_set_aside_total", help, &[("", &self.set_aside)])?;
-        let help = "Messages of a cluster that were deleted before they were decided.";
-        counter(out, "orders_passed_over_total", help, &[("", &self.passed_over)])?;
-        let help = "Requests that found the server full or not ready.";
-        counter(out, "orders_requests_refused_total", help, &[("", &self.requests_refused)])
-    }
-
-    fn write_answers(&self, out: &mut String) -> fmt::Result {
-        let orders = [
-            ("{status=\"placed\"}", &self.placed),
-            ("{status=\"sold_out\"}", &self.sold_out),
-            ("{status=\"duplicate\"}", &self.duplicates),
-            ("{status=\"conflict\"}", &self.conflicts),
-        ];
-        counter(out, "orders_answered_total", "Orders by answer.", &orders)?;
-        let payments = [
-            ("{status=\"counted\"}", &self.payments_counted),
-            ("{status=\"duplicate\"}", &self.payments_duplicate),
-            ("{status=\"conflict\"}", &self.payments_conflict),
-            ("{status=\"unknown_order\"}", &self.payments_unknown),
-            ("{status=\"late\"}", &self.payments_late),
-        ];
-        counter(out, "orders_payments_total", "Payments by answer.", &payments)?;
-        counter(out, "orders_invalid_lines_total", "Lines that were not used.", &[("", &self.invalid)])
-    }
-
-    fn write_ends(&self, out: &mut String) -> fmt::Result {
-        let ends = [
-            ("{state=\"paid_early\"}", &self.paid_early),
-            ("{state=\"confirmed\"}", &self.confirmed),
-            ("{state=\"released\"}", &self.released),
-        ];
-        counter(out, "orders_decided_total", "Orders by end.", &ends)?;
-        let help = "Checks that fell due while the program was not there; they are late.";
-        counter(out, "orders_checks_missed_total", help, &[("", &self.missed)])?;
+        for ((name, kind, help, unit), count) in FIGURES.iter().zip(&self.figures) {
+            if !help.is_empty() {
+                head(out, name.split('{').next().unwrap_or(name), help, kind)?;
+            }
+            writeln!(out, "{name} {}", count.get() as f64 / unit)?;
+        }
         self.write_lateness(out)
     }
 
@@ -225,30 +182,28 @@ impl Metrics {
     }
 }
 
+fn of_answer(answer: &Answer) -> Figure {
+    match answer {
+        Answer::Invalid(_) => Figure::Invalid,
+        Answer::Order { answer, .. } => match answer {
+            OrderAnswer::Placed { .. } => Figure::Placed,
+            OrderAnswer::Duplicate { .. } => Figure::Duplicate,
+            OrderAnswer::Conflict => Figure::Conflict,
+            OrderAnswer::SoldOut => Figure::SoldOut,
+        },
+        Answer::Payment { answer, .. } => match answer {
+            PaymentAnswer::Counted => Figure::Counted,
+            PaymentAnswer::Duplicate => Figure::DuplicatePayment,
+            PaymentAnswer::Conflict => Figure::ConflictingPayment,
+            PaymentAnswer::UnknownOrder => Figure::UnknownOrder,
+            PaymentAnswer::Late => Figure::Late,
+        },
+    }
+}
+
 fn head(out: &mut String, name: &str, help: &str, kind: &str) -> fmt::Result {
     writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
-
-fn gauge(out: &mut String, name: &str, help: &str, value: u64) -> fmt::Result {
-    head(out, name, help, "gauge")?;
-    writeln!(out, "{name} {value}")
-}
-
-fn age(out: &mut String, name: &str, help: &str, millis: u64) -> fmt::Result {
-    head(out, name, help, "gauge")?;
-    writeln!(out, "{name} {}", millis as f64 / 1e3)
-}
-
-fn counter(out: &mut String, name: &str, help: &str, values: &[(&str, &Count)]) -> fmt::Result {
-    head(out, name, help, "counter")?;
-    values.iter().try_for_each(|(labels, count)| writeln!(out, "{name}{labels} {}", count.get()))
-}
-
-fn seconds(out: &mut String, kind: &str, name: &str, help: &str, micros: &Count) -> fmt::Result {
-    head(out, name, help, kind)?;
-    writeln!(out, "{name} {}", micros.get() as f64 / 1e6)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

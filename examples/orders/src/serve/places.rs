@@ -1,22 +1,16 @@
 //! The connections: as many as there are places, each with time limits.
 //!
-//! A connection *waits for its client* if its client has not sent a whole request, or does not read the
-//! answer. If no place is free, the connection that has waited longest, and longer than [`GRACE`], is
-//! ended for the newcomer. What it waits since is its last answer, so a client that sends a byte now and
-//! then gains nothing. So clients that never read, write slowly or idle cost each other their places, and
-//! not those that ask and read.
-//!
-//! If all connections wait for the server itself, a newcomer gets one of the places that are kept for
-//! `/healthz` and `/metrics` ([`Place::is_kept`]).
+//! A connection for which there is no place gets one of those that are kept for `/healthz` and `/metrics`: other
+//! requests there are answered 503, and it ends after its answer.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -28,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use shardwheel_compat::HyperTimer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: u32 = 4_096;
@@ -36,9 +30,7 @@ const BACKLOG: u32 = 4_096;
 pub(crate) const KEPT: usize = 32;
 /// Files that the process has beside its connections, at most.
 const OTHER_FILES: usize = 32;
-/// A connection that has waited for less is not ended for another one.
-const GRACE: Duration = Duration::from_millis(50);
-/// The pause before the next look for a place, or for a connection if the system has none to give.
+/// The pause before the next look for a connection if the system has none to give.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Headers of a request, at most.
 const MAX_HEADERS: usize = 64;
@@ -46,7 +38,7 @@ const MAX_HEADERS: usize = 64;
 /// What a client may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Limits {
-    /// Connections at a time. If all are taken, the client that has been waited for longest is cut off
+    /// Connections at a time. Requests on others are answered 503
     #[arg(long, value_name = "N", default_value = "800", value_parser = crate::exchange::up_to(65_536))]
     pub(crate) max_connections: usize,
 
@@ -92,147 +84,59 @@ pub(crate) fn bind(at: SocketAddr, limits: Limits) -> io::Result<TcpListener> {
 /// Accepts connections for ever, and answers their requests by `handle`.
 pub(crate) async fn serve<H, F>(listener: TcpListener, limits: Limits, handle: H)
 where
-    H: Fn(Arc<Place>, Request<Incoming>) -> F + Clone + Send + 'static,
+    H: Fn(Place, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Answered> + Send + 'static,
 {
-    let places = Arc::new(Places { limits, taken: Mutex::default() });
+    let [places, kept] = [limits.max_connections, KEPT].map(|most| Arc::new(Semaphore::new(most)));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // The system may have no more to give.
-            places.end_slowest();
             shardwheel::sleep(PAUSE).await;
             continue;
         };
-        if let Some(place) = places.take().await {
-            tokio::spawn(connection(stream, Arc::clone(&places), place, handle.clone()));
-        }
+        let (place, taken) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(taken) => (Place { is_kept: false }, taken),
+            // The semaphore is never closed.
+            Err(_) => match Arc::clone(&kept).acquire_owned().await {
+                Ok(taken) => (Place { is_kept: true }, taken),
+                Err(_) => return,
+            },
+        };
+        tokio::spawn(connection(stream, limits, place, taken, handle.clone()));
     }
 }
 
 /// Serves one connection. An error of the connection concerns only its client.
-async fn connection<H, F>(stream: TcpStream, places: Arc<Places>, place: Arc<Place>, handle: H)
-where
-    H: Fn(Arc<Place>, Request<Incoming>) -> F + Send + 'static,
+async fn connection<H, F>(
+    stream: TcpStream,
+    limits: Limits,
+    place: Place,
+    _taken: OwnedSemaphorePermit,
+    handle: H,
+) where
+    H: Fn(Place, Request<Incoming>) -> F + Send + 'static,
     F: Future<Output = Answered> + Send + 'static,
 {
     // Answers are written whole; waiting for more to send gains nothing.
     let _ = stream.set_nodelay(true);
-    let seat = &place;
     let service = service_fn(move |request| {
-        let visit = Visit::begin(Arc::clone(seat));
-        let answer = handle(Arc::clone(seat), request);
-        async move {
-            let answer = answer.await;
-            drop(visit);
-            Ok::<_, Infallible>(answer)
-        }
+        let answer = handle(place, request);
+        async move { Ok::<_, Infallible>(answer.await) }
     });
-    let Limits { max_head_bytes, timeout, .. } = places.limits;
+    let Limits { max_head_bytes, timeout, .. } = limits;
     let mut server = http1::Builder::new();
-    server.timer(HyperTimer::default()).header_read_timeout(timeout);
+    server.timer(HyperTimer::default()).header_read_timeout(timeout).keep_alive(!place.is_kept);
     server.max_headers(MAX_HEADERS).max_buf_size(max_head_bytes as usize);
     let io = TokioIo::new(Impatient { stream, timeout, waiting: None });
-    tokio::select! {
-        _ = server.serve_connection(io, service) => {}
-        () = place.end.notified() => {}
-    }
-    places.lock().retain(|other| !Arc::ptr_eq(other, &place));
+    // Its client may have gone.
+    let _ = server.serve_connection(io, service).await;
 }
 
-struct Places {
-    limits: Limits,
-    taken: Mutex<Vec<Arc<Place>>>,
-}
-
-impl Places {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a place. `None`: there is none, not even one of those that are kept.
-    async fn take(&self) -> Option<Arc<Place>> {
-        loop {
-            let taken = self.lock().len();
-            if taken < self.limits.max_connections || self.end_slowest() == Slowest::Ended {
-                return Some(self.enter(false));
-            }
-            if self.lock().iter().all(|place| place.waits_since().is_none()) {
-                return (taken < self.limits.max_connections + KEPT).then(|| self.enter(true));
-            }
-            shardwheel::sleep(PAUSE).await;
-        }
-    }
-
-    fn enter(&self, is_kept: bool) -> Arc<Place> {
-        let waits_since = Mutex::new(Some(Instant::now()));
-        let place = Arc::new(Place { waits_since, is_kept, end: Notify::new() });
-        self.lock().push(Arc::clone(&place));
-        place
-    }
-
-    /// Ends the connection that has waited longest for its client, if that is long enough.
-    fn end_slowest(&self) -> Slowest {
-        let mut taken = self.lock();
-        let waiting = taken.iter().enumerate().filter_map(|(at, place)| Some((place.waits_since()?, at)));
-        match waiting.min() {
-            Some((since, at)) if since.elapsed() >= GRACE => {
-                taken.swap_remove(at).end.notify_one();
-                Slowest::Ended
-            }
-            _ => Slowest::Stays,
-        }
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Slowest {
-    Ended,
-    Stays,
-}
-
-/// A connection that is served.
+/// The place of a connection.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Since when it waits for its client. `None`: its client waits for the server.
-    waits_since: Mutex<Option<Instant>>,
     /// It is one of those kept for `/healthz` and `/metrics`.
     pub(crate) is_kept: bool,
-    end: Notify,
-}
-
-impl Place {
-    fn waits_since(&self) -> Option<Instant> {
-        *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, since: Option<Instant>) -> Option<Instant> {
-        std::mem::replace(&mut *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner), since)
-    }
-}
-
-/// A request in progress: its client waits for the server until this is dropped.
-struct Visit(Arc<Place>);
-
-impl Visit {
-    fn begin(place: Arc<Place>) -> Self {
-        place.set(None);
-        Self(place)
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.0.set(Some(Instant::now()));
-    }
-}
-
-impl Place {
-    /// Waits for the client within a request: for its body.
-    pub(crate) async fn wait_for_client<T>(&self, body: impl Future<Output = T>) -> T {
-        self.set(Some(Instant::now()));
-        let body = body.await;
-        self.set(None);
-        body
-    }
 }
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

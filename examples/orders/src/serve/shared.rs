@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::store::{Disk, History, StoreError};
 
-use super::metrics::Metrics;
+use super::metrics::{Figure, Metrics};
 
 /// A server is not well while something waits for longer than this. A worker of a cluster neither.
 pub(crate) const LATE: Duration = Duration::from_secs(10);
@@ -63,13 +63,13 @@ impl Shared {
 
     /// Whether the store was open, and will be again.
     pub(crate) fn was_open(&self) -> bool {
-        self.metrics.recoveries.get() > 0
+        self.metrics.of(Figure::Recoveries).get() > 0
     }
 
     pub(crate) fn open(&self, store: Arc<Disk>, took: Duration, pending: usize) {
-        self.metrics.recoveries.add(1);
-        self.metrics.recovery_micros.set(took.as_micros() as u64);
-        self.metrics.pending.set(pending as u64);
+        self.metrics.of(Figure::Recoveries).add(1);
+        self.metrics.of(Figure::RecoveryMicros).set(took.as_micros() as u64);
+        self.metrics.of(Figure::Pending).set(pending as u64);
         self.set(Some(store));
     }
 
@@ -116,8 +116,8 @@ impl Shared {
     /// The text of `GET /metrics`.
     pub(crate) fn metrics_text(&self) -> String {
         let is_well = self.store().is_some() && !self.is_full() && self.late().is_none();
-        self.metrics.ready.set(u64::from(is_well));
-        self.metrics.unanswered_millis.set(self.oldest_wait().as_millis() as u64);
+        self.metrics.of(Figure::Ready).set(u64::from(is_well));
+        self.metrics.of(Figure::UnansweredMillis).set(self.oldest_wait().as_millis() as u64);
         self.metrics.text()
     }
 }

@@ -21,7 +21,6 @@ mod copy;
 mod errors;
 mod file;
 mod guard;
-mod overlay;
 mod seal;
 
 use std::collections::HashMap;
@@ -43,7 +42,7 @@ use guard::guard;
 use seal::{seal, unseal};
 
 pub use check::{Report, check};
-pub use copy::{Copied, Snapshot, copy};
+pub use copy::{Copied, Snapshot};
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;

@@ -9,14 +9,14 @@
 //! crash at any instant. A reader sees a commit only when it is durable.
 
 mod disk;
-mod record;
+pub(crate) mod record;
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 
-pub use disk::{Copied, Disk, Report, Snapshot, check, copy};
+pub use disk::{Copied, Disk, Report, Snapshot, check};
 pub(crate) use record::{DIGEST, digest};
 pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content, open_key};
 

@@ -161,7 +161,8 @@ impl Open {
         order.ok_or(StoreError::Damaged { what: "pending order" })
     }
 
-    fn put(&self, bytes: &mut Vec<u8>) {
+    /// Appends its bytes, also to a snapshot of a cluster.
+    pub(crate) fn put(&self, bytes: &mut Vec<u8>) {
         for number in [self.order_id, self.amount, self.paid, self.placed_at, self.check_at] {
             bytes.extend(number.to_le_bytes());
         }
@@ -171,7 +172,8 @@ impl Open {
         bytes.extend(self.item.as_bytes());
     }
 
-    fn take(rest: &mut &[u8]) -> Option<Self> {
+    /// The counterpart of [`put`](Self::put).
+    pub(crate) fn take(rest: &mut &[u8]) -> Option<Self> {
         let [order_id, amount, paid, placed_at, check_at] = numbers(rest)?;
         let quantity = u32::from_le_bytes(array(rest)?);
         let [length] = array(rest)?;
@@ -272,7 +274,8 @@ fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     rest.split_off(..N)?.try_into().ok()
 }
 
-fn numbers<const N: usize>(rest: &mut &[u8]) -> Option<[u64; N]> {
+/// Takes numbers from the beginning of bytes.
+pub(crate) fn numbers<const N: usize>(rest: &mut &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
         *number = u64::from_le_bytes(array(rest)?);

@@ -46,6 +46,7 @@ fn what_is_not_there_is_404_and_what_is_not_allowed_is_405() {
     }
     let stock = server.get("/stock/a%2Fb").json();
     assert_eq!((stock["item"].as_str(), stock["sold"].as_u64()), (Some("a/b"), Some(0)));
+    assert_eq!(server.get("/stock/a%2Fb%25%C3%A9").json()["item"], "a/b%é");
 }
 
 #[test]

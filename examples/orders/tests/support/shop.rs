@@ -13,13 +13,17 @@ use super::{Answer, Client, Directory, PROGRAM, until};
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 pub(crate) fn get(worker: &Worker, path: &str) -> Answer {
+    ask(worker, path, &[])
+}
+
+pub(crate) fn ask(worker: &Worker, path: &str, headers: &[&str]) -> Answer {
     let mut address = None;
     until("it says where it listens", || {
         address = worker.line("listening on ").and_then(|address| address.parse().ok());
         address.is_some()
     });
     let mut client = Client::connect(address.expect("an address")).expect("a connection");
-    client.send("GET", path, &[], b"").expect("an answer")
+    client.send("GET", path, headers, b"").expect("an answer")
 }
 
 pub(crate) fn run(args: &[&str]) -> (Option<i32>, String) {
@@ -138,13 +142,19 @@ impl Shop {
         until("all is well", || get(worker, "/healthz").status == 200);
         self.order(0, [800_001]);
         self.answered(0, 800_001, "placed");
-        let placed =
-            self.results(0).into_iter().filter(|line| line.contains("\"placed\"")).collect::<Vec<_>>();
+        let placed = self.placed(0);
         assert_eq!(placed.iter().collect::<BTreeSet<_>>().len(), placed.len(), "each order is placed once");
     }
 
     pub(crate) async fn stream_async(&self, name: &str) -> Stream {
         self.jetstream_async().await.get_stream(name).await.expect("a stream")
+    }
+
+    /// Whether a snapshot of a partition is whole: its head names it.
+    pub(crate) fn has_snapshot(&self, partition: usize) -> bool {
+        let head = format!("$KV.shop.head.{partition}");
+        let read = async { self.stream_async("KV_shop").await.get_last_raw_message_by_subject(&head).await };
+        self.runtime.block_on(read).is_ok()
     }
 
     /// Deletes a message of a stream.

@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 
-use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
+use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
 use redb::backends::InMemoryBackend;
 
 use crate::store::Disk;
 
 use super::*;
-use crate::scarce::case;
 
 const SHOP: Shop = Shop { stock: 10, check_after: 100, max_pending: 10, in_memory: usize::MAX };
 
@@ -75,21 +74,6 @@ fn no_wait_is_too_long() {
             let mut checks = 0;
             books.check(&store, check_at.saturating_add(1), 9, |_| checks += 1).expect("the store is read");
             assert_eq!(checks, u64::from(check_at < u64::MAX), "{check_after}");
-        }
-    }
-}
-
-/// Scarce stock, and events that meet at the same instants: the books decide as the replay does, with any
-/// number of orders in memory.
-#[test]
-fn the_books_decide_as_the_replay_does() {
-    for seed in 0..100 {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let (shop, orders, payments) = case(&mut rng, 100);
-        let expected = outcomes(&orders, &payments, shop.stock, shop.check_after);
-        for in_memory in [usize::MAX, 5, 1, 0] {
-            let shop = Shop { in_memory, ..shop };
-            assert_eq!(played(shop, &orders, &payments), expected, "seed {seed}, {in_memory} in memory");
         }
     }
 }

@@ -8,7 +8,6 @@ use redb::{Builder, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTa
 
 use crate::store::EndState;
 
-use super::overlay::Overlay;
 use super::{
     Bytes, CACHE, CHECKS, ENDED, ENDED_ORDER, Ended, META, NOW, OPEN, OUTCOMES, Outcome, PAYMENTS, RESERVED,
     SOLD, StoreError, Stored, file, guard, is_sealed, number, open_order, value,
@@ -36,15 +35,16 @@ pub struct Report {
 }
 
 /// Checks the file of a store that no server has open: each page, each record, and that they agree. The
-/// file stays as it is.
+/// file stays as it is: what is opened, and repaired if it was not closed, is a copy of it, removed at the end.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no store, another process has it open, or it is damaged so that not all of
-/// it can be read.
+/// The file cannot be read or copied, is no store, another process has it open, or it is damaged so that not all
+/// of it can be read.
 pub fn check(path: &Path) -> Result<Report, StoreError> {
+    let scratch = file::Scratch::of_store(path)?;
     guard(|| {
-        let opened = Builder::new().set_cache_size(CACHE).create_with_backend(Overlay::of_store(path)?);
+        let opened = Builder::new().set_cache_size(CACHE).open(scratch.path());
         let mut database = opened.map_err(file::no_store)?;
         let mut report = Report::default();
         if !database.check_integrity()? {

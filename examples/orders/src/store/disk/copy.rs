@@ -2,13 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use redb::{Builder, ReadTransaction, ReadableTable};
 
-use super::overlay::Overlay;
-use super::{CACHE, StoreError, TABLES, file, guard, is_sealed, unseal};
+use super::{CACHE, StoreError, TABLES, guard, unseal};
 
 /// A store as a commit left it. While it is kept, what later commits replace stays in the file.
 pub struct Snapshot(ReadTransaction);
@@ -22,27 +20,6 @@ pub struct Copied {
     pub damaged: u64,
     /// The length of the file.
     pub bytes: u64,
-}
-
-/// Copies the file of a store that no server has open, as the next start would find it. The file stays as
-/// it is.
-///
-/// # Errors
-///
-/// The file cannot be read, is no store, is damaged, or another process has it open; or the copy cannot be
-/// written, or is there already.
-pub fn copy(from: &Path, to: &Path) -> Result<Copied, StoreError> {
-    if to.exists() {
-        let there = format!("{} is there already", to.display());
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, there).into());
-    }
-    guard(|| {
-        let opened = Builder::new().set_cache_size(CACHE).create_with_backend(Overlay::of_store(from)?);
-        let database = opened.map_err(file::no_store)?;
-        let transaction = redb::ReadableDatabase::begin_read(&database)?;
-        is_sealed(&transaction)?;
-        Snapshot(transaction).copy_to(to)
-    })
 }
 
 impl Snapshot {

@@ -28,29 +28,17 @@ impl From<DatabaseError> for StoreError {
     }
 }
 
-impl From<TransactionError> for StoreError {
-    fn from(error: TransactionError) -> Self {
-        match error {
-            TransactionError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
+macro_rules! of_the_storage {
+    ($($error:ident),*) => {$(
+        impl From<$error> for StoreError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $error::Storage(error) => error.into(),
+                    error => Self::Engine(Box::new(error)),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<TableError> for StoreError {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
-
-impl From<CommitError> for StoreError {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Storage(error) => error.into(),
-            error => Self::Engine(Box::new(error)),
-        }
-    }
-}
+of_the_storage!(TransactionError, TableError, CommitError);
