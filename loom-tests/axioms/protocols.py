@@ -867,6 +867,35 @@ def free_bits() -> Protocol:
     )
 
 
+def mark_of_an_empty_segment() -> Protocol:
+    """A segment that two threads have completed, which the advancer took for one in use, and whose mark is clear."""
+    file = "shard/memory/slab/unlink.rs"
+
+    def gives(o: Sites) -> Steps:
+        if (yield update("count", lambda old: old + 1, o.count)) == 1:
+            yield update("mark", lambda _: 1, o.mark)
+
+    def looks(o: Sites) -> Steps:
+        yield update("mark", lambda _: 0, o.clear)
+        return {"seen": (yield read("count", o.look))}
+
+    return protocol(
+        "the mark of an empty segment",
+        (gives, gives, looks),
+        {
+            "count": Site("shard/memory/free_bits.rs", "give", "count.fetch_add("),
+            "mark": Site(file, "mark_empty", "fetch_or("),
+            "clear": Site(file, "take_if_empty", "fetch_and("),
+            "look": Site("shard/memory/free_bits.rs", "count", "count.load("),
+        },
+        bad=lambda r: r.seen != 2,
+        bad_memory=lambda _, last: last["mark"] == 0,
+        needed=("mark", "clear"),
+        loom="hazard_7_two_producers_complete_a_segment",
+        mark=1,
+    )
+
+
 def thread_number() -> Protocol:
     """A thread ends, another one takes a further number, and a third has the first one's lane."""
     file = "shard/shared/lanes/thread_number.rs"
@@ -1185,7 +1214,7 @@ OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
     held_node_against_sleep, held_node_against_setting_aside, sweep_request_against_sleep, parker,
     shutdown_against_user_code, fire_against_cancel, extend_against_fire, move_in_vain_against_cancel,
-    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation,
+    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, mark_of_an_empty_segment, thread_number, call_against_a_revocation,
     call_in_vain_against_a_revocation, registered_waker, completed_wake,
     value_against_a_wait, end_against_a_wait,
     end_after_the_last_value, drop_of_a_queue,

@@ -261,7 +261,7 @@ impl<T> Advancer<T> {
         let slab = &self.shared.slab;
         let has_excess = slab.size() > 1 && {
             let pending = self.shared.len();
-            pending <= FEW_PENDING && self.recycler.excess(slab, pending) > 0
+            pending <= FEW_PENDING && slab.excess(pending) > 0
         };
         // Ordering: Relaxed for both, a hint.
         if has_excess != self.shared.clock.wakes_for_cancel.load(Ordering::Relaxed) {

@@ -21,10 +21,11 @@
 //!
 //! An idle thread keeps some free nodes and a held one, and a few dead nodes are tolerated. Each of
 //! these may keep a whole segment. So the advancer reclaims them if there is memory that the
-//! pending timers do not need, and nothing has been scheduled since the last move of the clock (or
-//! the caller asks, by [`Advancer::maintain`]).
+//! pending timers do not need, and nothing has been scheduled since the last upkeep (or the caller
+//! asks, by [`Advancer::maintain`]).
 
 use crate::shard::advancer::Advancer;
+use crate::shard::memory::recycle::WORDS_PER_STEP;
 use crate::size::size;
 use crate::tick::Tick;
 
@@ -38,6 +39,8 @@ pub(super) struct Upkeep {
     pub(super) due_in: u32,
     /// Nodes freed since the number of dead nodes was last checked.
     pub(super) ended: usize,
+    /// How many timers had been scheduled at the last upkeep that looked for memory to give.
+    scheduled: u64,
     /// How many timers had been scheduled and nodes left dead when the leftovers were last taken.
     pub(super) reclaimed_at: u64,
     /// When the last step of the early cascade was.
@@ -84,12 +87,11 @@ impl<T> Advancer<T> {
 
     /// Gives a sixteenth of the memory that is not needed, at least one segment of 2 MiB, back to
     /// the system. If nodes of cancelled timers keep memory, it also starts a sweep, which the next
-    /// calls of this or of [`advance`](Self::advance) continue.
+    /// calls of this or of [`advance`](Self::advance) continue. A shard keeps its first segment.
     ///
     /// # Performance
     ///
-    /// Never blocks. A segment of 2 MiB takes about 50 microseconds, the first one of a shard up to
-    /// 150.
+    /// Never blocks. A segment of 2 MiB takes about 50 microseconds.
     pub fn maintain(&mut self) {
         let pending = self.shared.len();
         self.reclaim_leftovers(pending);
@@ -122,31 +124,43 @@ impl<T> Advancer<T> {
         if self.upkeep.ended > 0 {
             self.note_ended();
         }
+        let has_rested = !self.is_sweeping() && !self.recycler.is_giving();
         self.sweep_in_steps();
-        // One step gives memory to the system or looks for more of it, not both.
         let (shared, reclaimer) = self.shared.parts();
-        let has_let_go = self.recycler.poll(&shared.slab, reclaimer);
-        let has_excess = moves && (has_let_go || self.give_memory_back());
-        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_excess;
+        self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
+        // One step gives memory to the system or looks for more of it, not both.
+        let has_given = self.recycler.give_segment(reclaimer);
+        if !has_given && moves {
+            self.give_memory_back(has_rested);
+        }
+        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_given;
         let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
         // What goes by the clock was not done if the clock stands.
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// May unlink a segment; true if there is more memory than the pending timers need.
+    /// Takes an empty segment out of the table if more is mapped than the pending timers need.
     ///
-    /// Most shards have no memory to give, whatever is pending. Beside 64 threads, their counts
-    /// would take most of the time of an idle tick.
-    fn give_memory_back(&mut self) -> bool {
-        if !self.recycler.may_give(&self.shared.slab) {
-            return false;
+    /// Once in a rest, freed nodes that are few are given to the slab for it.
+    ///
+    /// Most shards have one segment, which stays. Beside 64 threads, their counts would take most
+    /// of the time of an idle tick.
+    fn give_memory_back(&mut self, has_rested: bool) {
+        if self.shared.slab.excess(0) == 0 {
+            return;
         }
         let (scheduled, pending) = self.shared.scheduled_and_pending();
-        let (shared, reclaimer) = self.shared.parts();
-        if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
-            self.reclaim_leftovers(pending);
+        let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
+        if self.shared.slab.excess(pending) > 0 {
+            let (shared, reclaimer) = self.shared.parts();
+            if has_rested {
+                self.recycler.hurry(&shared.slab);
+            }
+            self.recycler.retire_segment(&shared.slab, reclaimer);
+            if is_idle {
+                self.reclaim_leftovers(pending);
+            }
         }
-        self.recycler.has_excess(&self.shared.slab, pending)
     }
 
     pub(crate) fn help(&mut self) {
@@ -158,7 +172,7 @@ impl<T> Advancer<T> {
     fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.upkeep.reclaimed_at != self.activity()
-            && self.recycler.excess(&self.shared.slab, pending) > 0
+            && self.shared.slab.excess(pending) > 0
     }
 
     /// Takes what lanes keep and asks for a sweep, if leftovers are due.

@@ -39,11 +39,6 @@ impl<T> Segment<T> {
         Some(Self { nodes, era: 0, free })
     }
 
-    /// Ends the segment: no node in it can be reached. The nodes' memory is left.
-    pub(crate) fn into_nodes(self) -> Nodes<T> {
-        self.nodes
-    }
-
     /// Bytes of memory that [`new`](Self::new) requests for nodes.
     pub(crate) fn bytes() -> usize {
         Layout::<T>::BYTES
