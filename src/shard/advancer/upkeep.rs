@@ -25,7 +25,7 @@
 //! asks, by [`Advancer::maintain`]).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::recycle::WORDS_PER_STEP;
+use crate::shard::memory::recycle::{RIPE_BATCH, WORDS_PER_STEP};
 use crate::size::size;
 use crate::tick::Tick;
 
@@ -87,7 +87,7 @@ impl<T> Advancer<T> {
 
     /// Gives a sixteenth of the memory that is not needed, at least one segment of 2 MiB, back to
     /// the system. If nodes of cancelled timers keep memory, it also starts a sweep, which the next
-    /// calls of this or of [`advance`](Self::advance) continue. A shard keeps its first segment.
+    /// calls of this or of [`advance`](Self::advance) continue.
     ///
     /// # Performance
     ///
@@ -130,8 +130,8 @@ impl<T> Advancer<T> {
         self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
         // One step gives memory to the system or looks for more of it, not both.
         let has_given = self.recycler.give_segment(reclaimer);
-        if !has_given && moves {
-            self.give_memory_back(has_rested);
+        if !has_given {
+            self.give_memory_back(has_rested, moves);
         }
         let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_given;
         let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
@@ -139,25 +139,31 @@ impl<T> Advancer<T> {
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// Takes an empty segment out of the table if more is mapped than the pending timers need.
+    /// If more is mapped than the pending timers need and the clock moves, takes an empty segment
+    /// out of the table. After a rest, freed nodes that are few are given to the slab, also where
+    /// nothing is pending.
     ///
-    /// Once in a rest, freed nodes that are few are given to the slab for it.
-    ///
-    /// Most shards have one segment, which stays. Beside 64 threads, their counts would take most
-    /// of the time of an idle tick.
-    fn give_memory_back(&mut self, has_rested: bool) {
-        if self.shared.slab.excess(0) == 0 {
+    /// Most shards have nothing to give. Beside 64 threads, their counts would take most of the
+    /// time of an idle tick.
+    fn give_memory_back(&mut self, has_rested: bool, moves: bool) {
+        let slab = &self.shared.slab;
+        let least = if moves { 1 } else { RIPE_BATCH };
+        let may_hurry = has_rested && self.recycler.len() >= least;
+        if !(may_hurry || moves && self.recycler.excess(slab, 0) > 0) {
             return;
         }
         let (scheduled, pending) = self.shared.scheduled_and_pending();
-        let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
-        if self.shared.slab.excess(pending) > 0 {
-            let (shared, reclaimer) = self.shared.parts();
-            if has_rested {
-                self.recycler.hurry(&shared.slab);
+        let (shared, reclaimer) = self.shared.parts();
+        let has_excess = self.recycler.excess(&shared.slab, pending) > 0;
+        if may_hurry && (pending == 0 || has_excess) {
+            self.recycler.hurry(&shared.slab);
+        }
+        if moves {
+            let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
+            if has_excess {
+                self.recycler.retire_segment(&shared.slab, reclaimer);
             }
-            self.recycler.retire_segment(&shared.slab, reclaimer);
-            if is_idle {
+            if has_excess && is_idle {
                 self.reclaim_leftovers(pending);
             }
         }
@@ -172,7 +178,7 @@ impl<T> Advancer<T> {
     fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.upkeep.reclaimed_at != self.activity()
-            && self.shared.slab.excess(pending) > 0
+            && self.recycler.excess(&self.shared.slab, pending) > 0
     }
 
     /// Takes what lanes keep and asks for a sweep, if leftovers are due.
@@ -211,8 +217,28 @@ impl<T> Advancer<T> {
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
+    use super::MOVES_PER_UPKEEP;
     use crate::shard::support::schedule;
     use crate::{Config, shard};
+
+    /// While empty segments go back, no upkeep rests after each of them.
+    #[test]
+    fn segments_go_back_one_after_the_other() {
+        const TIMERS: u64 = 20_000;
+        let (scheduler, mut advancer) = shard::<[u8; 4096]>(&Config::default());
+        for _ in 0..TIMERS {
+            scheduler.schedule(1, [0; 4096]).expect("there is memory");
+        }
+        let segments = advancer.shared.slab.size();
+        assert!(segments > 70, "{segments}");
+        advancer.advance(1).for_each(drop);
+        let mut tick = 1;
+        while advancer.shared.slab.size() > 0 {
+            tick += 1;
+            assert_eq!(advancer.advance(tick).count(), 0);
+            assert!(tick < segments as u64 * u64::from(MOVES_PER_UPKEEP) / 4, "{tick} moves");
+        }
+    }
 
     /// A drain begins to give a batch in the middle of a rest. Its words are given from the next
     /// tick on, not all at once when so many nodes are freed that the next batch is ripe.

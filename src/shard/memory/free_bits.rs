@@ -45,11 +45,16 @@ impl FreeBits {
             count: AtomicU32::new(0),
             capacity,
         };
-        let all = lowest(WORD_NODES);
         for word in 0..words {
-            bits.give(word, if word == 0 { all & !lowest(reserved) } else { all });
+            bits.give(word, bits.all_of(word));
         }
         Some(bits)
+    }
+
+    /// All nodes of a word that are ever handed out.
+    fn all_of(&self, word: usize) -> u64 {
+        let reserved = if word == 0 { self.words() * WORD_NODES - self.capacity() } else { 0 };
+        lowest(WORD_NODES) & !lowest(reserved)
     }
 
     pub(crate) fn words(&self) -> usize {
@@ -108,13 +113,12 @@ impl FreeBits {
 
     /// Takes every node, or none. For the advancer, before it gives the segment back.
     pub(crate) fn take_all(&self) -> bool {
-        let all = lowest(WORD_NODES);
         for word in 0..self.words() {
             let bits = self.take(word).unwrap_or(0);
-            if bits != all {
+            if bits != self.all_of(word) {
                 self.give(word, bits);
                 for whole in 0..word {
-                    self.give(whole, all);
+                    self.give(whole, self.all_of(whole));
                 }
                 return false;
             }

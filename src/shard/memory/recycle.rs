@@ -7,7 +7,9 @@
 //! 2. The thread whose nodes complete a segment, the advancer or a producer that gives back what
 //!    it took, marks the segment as empty ([`Slab::retire_one`]).
 //! 3. While more is mapped than twice what is pending, and one segment, the advancer takes a marked
-//!    segment out of the table. When its readers have unpinned, it is unmapped.
+//!    segment out of the table. When its readers have unpinned, it is unmapped. That one segment
+//!    goes too when nothing is pending, but not before half its nodes have been used: an idle shard
+//!    has it for an occasional timer.
 //!
 //! Invariant: a segment whose nodes are all free has its mark, or the thread that completed it is
 //! between its two steps. A mark says that the advancer looks there, no more: it takes all nodes of
@@ -26,8 +28,8 @@
 //!
 //! The rule cannot map and unmap without end: when a segment goes, twice what is pending and one
 //! segment have memory. That has room for the dead nodes that are tolerated as well, so the next
-//! segment is added after about as many further timers as a segment has nodes. The first segment
-//! stays: an idle shard has it for an occasional timer.
+//! segment is added after about as many further timers as a segment has nodes. The last one goes
+//! after half as many.
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
@@ -39,7 +41,7 @@
 
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
+use crate::shard::memory::slab::{Freed, FreedNodes, STAYING, Slab};
 use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
@@ -72,6 +74,8 @@ pub(crate) struct Recycler<T> {
     retired: Retired<Segment<T>>,
     /// Nodes freed since the last step.
     freed: usize,
+    /// Nodes freed since the slab was last empty, without those of `freed`.
+    used: usize,
     /// The nodes that make a batch ripe.
     worth: usize,
 }
@@ -83,6 +87,7 @@ impl<T> Recycler<T> {
             words: None,
             retired: slab.retired(),
             freed: 0,
+            used: 0,
             worth: Self::least_worth(),
         }
     }
@@ -119,6 +124,7 @@ impl<T> Recycler<T> {
     /// half of the nodes that make it ripe. Begins a batch that is ripe.
     pub(crate) fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         let freed = std::mem::take(&mut self.freed);
+        self.used = self.used.saturating_add(freed);
         let mut words = least;
         if let Some(of_batch) = self.words {
             words = words.saturating_add(freed.saturating_mul(2 * of_batch).div_ceil(self.worth));
@@ -144,10 +150,21 @@ impl<T> Recycler<T> {
         self.worth = Self::least_worth().max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
     }
 
+    /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
+    /// spare. With none pending there is none to spare once half a segment has been used.
+    pub(crate) fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
+        let has_spare = live > 0 || self.used < Segment::<T>::NODES / 2;
+        let kept = (2 * live).div_ceil(Segment::<T>::NODES) + usize::from(has_spare);
+        slab.size().saturating_sub(kept.max(STAYING))
+    }
+
     /// Takes an empty segment out of the table; true if there was one.
     pub(crate) fn retire_segment(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
         let Some(index) = slab.retire_one(&mut self.retired, reclaimer) else { return false };
         self.nodes.forget(index);
+        if slab.size() == 0 {
+            self.used = 0;
+        }
         true
     }
 
@@ -159,7 +176,7 @@ impl<T> Recycler<T> {
     /// Gives back a share of the memory that `live` timers do not need, and does a step so that
     /// nodes freed so far count at the next call.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
-        let excess = slab.excess(live);
+        let excess = self.excess(slab, live);
         let share = (excess + self.retired.count()).div_ceil(SHARE);
         self.hurry(slab);
         self.step(WORDS_PER_STEP, slab, reclaimer);
@@ -175,7 +192,7 @@ impl<T> Recycler<T> {
     /// One timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
         let may_retire = self.nodes.count() > 0 || slab.may_retire();
-        self.retired.count() > 0 || may_retire && slab.excess(live) > 0
+        self.retired.count() > 0 || may_retire && self.excess(slab, live) > 0
     }
 
     /// The nodes on their way to the slab; for invariant checks.
@@ -184,7 +201,7 @@ impl<T> Recycler<T> {
         self.nodes.ids::<T>()
     }
 
-    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
+    /// The number of freed nodes that the slab does not have yet.
     pub(crate) fn len(&self) -> usize {
         self.nodes.count()
     }

@@ -49,6 +49,9 @@ use crate::unwind::FirstPanic;
 /// Segments of a slab, at most. A fuzzer makes and clears a table for each input.
 pub(crate) const SEGMENTS: usize = size(1 << 16, 1 << 6, 4);
 
+/// Segments, the first ones, that never go back. Models, which test other things, keep one.
+pub(crate) const STAYING: usize = size(0, 0, 1);
+
 pub(crate) struct Slab<T> {
     segments: Slots<Segment<T>, { SEGMENTS }>,
     /// The address of each segment's nodes. It stays when the segment has gone back: a prefetch
@@ -59,9 +62,9 @@ pub(crate) struct Slab<T> {
     next_era: AtomicU32,
     /// A bit for each segment that may have free nodes; kept like the summary within a segment.
     open: Box<[AtomicU64; SEGMENTS.div_ceil(WORD_NODES)]>,
-    /// A bit for each segment all of whose nodes may be free, without the first segment, which
-    /// stays. A thread sets it after it has completed the segment; the advancer clears it before it
-    /// looks. So the advancer misses no empty segment.
+    /// A bit for each segment all of whose nodes may be free. A thread sets it after it has
+    /// completed the segment; the advancer clears it before it looks. So the advancer misses no
+    /// empty segment.
     empty: Box<[AtomicU64; SEGMENTS.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,

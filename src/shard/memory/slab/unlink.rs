@@ -4,6 +4,7 @@ use super::Slab;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slab::STAYING;
 use crate::shard::memory::slot::{Keep, Retired};
 use crate::sync::Ordering;
 
@@ -17,27 +18,23 @@ impl<T> Slab<T> {
         Retired::of(&self.segments)
     }
 
-    /// The number of segments beyond those that twice `live` timers fill (rounded up) and the first
-    /// one.
-    pub(crate) fn excess(&self, live: usize) -> usize {
-        self.size().saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1)
-    }
-
-    /// Marks a segment all of whose nodes are free, unless it is the first.
+    /// Marks a segment all of whose nodes are free.
     pub(super) fn mark_empty(&self, index: usize) {
-        if index > 0 {
+        if index >= STAYING {
             // Ordering: Release, pairs with the Acquire in `take_if_empty`: the advancer, which
             // clears this bit, sees the count that is full.
             self.empty[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
         }
     }
 
-    /// The segments that are marked as empty, if segments may still go.
+    /// The segments that are marked as empty, if segments may still go. The first one comes last:
+    /// it is on ordinary pages, which take longer to unmap, and new timers look there first.
     fn marked_empty(&self) -> impl Iterator<Item = usize> {
         // Ordering: Relaxed, only the number matters.
         let may_go = self.next_era.load(Ordering::Relaxed) <= LAST_ERA_GIVEN_BACK;
         let words = if may_go { self.segments.height().div_ceil(WORD_NODES) } else { 0 };
-        marked(&self.empty[..words])
+        let marked = |is_first| marked(&self.empty[..words]).filter(move |&index| (index == 0) == is_first);
+        marked(false).chain(marked(true))
     }
 
     /// Whether a segment is marked as empty.
