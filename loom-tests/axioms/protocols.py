@@ -316,61 +316,26 @@ def busy_node() -> Protocol:
     )
 
 
-def held_node_against_sleep() -> Protocol:
-    """A node that was set aside is used again: a note, a second fence, `wake_below`."""
+def reused_node_against_sleep() -> Protocol:
+    """A dead node is reused in place while the advancer, which has deferred it, goes to sleep."""
 
     def producer(o: Sites) -> Steps:
         yield write("word", 1, o.fill)
-        yield swap("aside_used", 1, o.note_aside)
         yield fence(o.read_fence)
         return {"wakes": int((yield read("wake_below", o.wake_below)) == ASLEEP)}
 
     def advancer(o: Sites) -> Steps:
         yield write("wake_below", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
-        if not (yield read("aside_used", o.is_aside)):
-            return {"sees": 0, "timer": 1}
-        yield swap("aside_used", 0, o.take_aside)
-        return {"sees": 1, "timer": (yield read("word", o.word))}
+        return {"sees": (yield read("word", o.word))}
 
     return protocol(
-        "a held node against sleep",
+        "a reused node against sleep",
         (producer, advancer),
-        SLEEP_SITES
-        | {
-            "fill": Site(CELL, "fill", "word.store("),
-            "note_aside": Site(PROTOCOL, "note_aside_used", "aside_used.swap("),
-            "is_aside": Site("shard/shared/consumer.rs", "is_aside_used", "aside_used.load("),
-            "take_aside": Site("shard/shared/consumer.rs", "take_aside_used", "aside_used.swap("),
-            "word": Site(CELL, "word", "word.load("),
-        },
-        bad=lambda r: not r.wakes and not r.sees or not r.timer,
-        needed=("read_fence", "sleep_fence", "note_aside", "take_aside"),
-        loom="hazard_6_*, hazard_8_*",
-    )
-
-
-def held_node_against_setting_aside() -> Protocol:
-    """A held node is used again while the advancer, which has seen it held, sets it aside."""
-
-    def producer(o: Sites) -> Steps:
-        yield write("word", 1, o.fill)
-        yield fence(o.read_fence)
-        return {"notes": (yield read("now", o.now))}
-
-    def advancer(o: Sites) -> Steps:
-        yield write("now", 1, o.publish_now)
-        yield fence(o.pass_fence)
-        return {"places": (yield read("word", o.word))}
-
-    sites = busy_node().sites
-    return protocol(
-        "a held node against setting it aside",
-        (producer, advancer),
-        sites,
-        bad=lambda r: not r.notes and not r.places,
-        needed=("read_fence", "pass_fence"),
-        loom="hazard_7_*",
+        SLEEP_SITES | {"fill": Site(CELL, "fill", "word.store("), "word": Site(CELL, "word", "word.load(")},
+        bad=lambda r: not r.wakes and not r.sees,
+        needed=("read_fence", "sleep_fence"),
+        loom="hazard_6_*",
     )
 
 
@@ -1212,7 +1177,7 @@ PAIRS = (
 )
 OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
-    held_node_against_sleep, held_node_against_setting_aside, sweep_request_against_sleep, parker,
+    reused_node_against_sleep, sweep_request_against_sleep, parker,
     shutdown_against_user_code, fire_against_cancel, extend_against_fire, move_in_vain_against_cancel,
     reuse_against_an_old_key, reuse_after_a_cancel, free_bits, mark_of_an_empty_segment, thread_number, call_against_a_revocation,
     call_in_vain_against_a_revocation, registered_waker, completed_wake,

@@ -522,7 +522,7 @@ def _divisor(value: int, n: int) -> list[Word]:
 def _word(raw: int, extension: int) -> list[Word]:
     before = NodeWord(word(raw))
     changes = [
-        before.with_status(word(7)),
+        before.with_status(word(6)),
         before.displaced(),
         before.with_extension(word(extension)),
         before.rearmed(),

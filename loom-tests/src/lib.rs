@@ -4,6 +4,8 @@
 //! With `--cfg shardwheel_loom` a model's body runs under every interleaving that loom finds within
 //! its bound of preemptions. Without it, the same body runs natively many times, as a stress test.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
+
 pub mod reuse;
 
 use std::sync::Arc;
@@ -203,7 +205,7 @@ pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) 
 #[must_use]
 pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, advancer) = small_shard();
-    shardwheel::testing::let_producers_hold(&scheduler);
+    shardwheel::testing::let_producers_reuse(&scheduler);
     (scheduler, advancer)
 }
 

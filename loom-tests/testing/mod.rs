@@ -58,8 +58,8 @@ impl RunningTimer {
 
 /// Lets producers hold the node of a timer that they cancel for their next timer, as they do
 /// outside of models. Call it before anything else.
-pub fn let_producers_hold<T>(scheduler: &Scheduler<T>) {
-    scheduler.let_producers_hold();
+pub fn let_producers_reuse<T>(scheduler: &Scheduler<T>) {
+    scheduler.let_producers_reuse();
 }
 
 /// Calls `Scheduler::is_pending`.

@@ -1,5 +1,6 @@
 //! Producers add timers while the clock moves: hazards 1, 2, 3, 5 and 11.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use shardwheel::{Key, Scheduler, Tick};

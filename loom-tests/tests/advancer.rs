@@ -1,5 +1,6 @@
 //! The advancer sleeps, sweeps or ends while producers work: hazards 6, 8, 10 and 13.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::task::Waker;
@@ -229,7 +230,7 @@ fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
     });
 }
 
-/// A held node takes another timer while the sweep passes.
+/// A dead node takes another timer while the sweep passes.
 #[test]
 fn hazard_8_a_sweep_against_reuse_where_it_stands() {
     model(|| {

@@ -4,6 +4,7 @@
 //! A driver that blocks is a thread that does not go on: it ends in the middle of its visit. A
 //! wake-up that is lost leaves a thread parked for ever, which loom reports as a deadlock.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

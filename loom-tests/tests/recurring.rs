@@ -4,6 +4,7 @@
 //! that the timer ends once, that the counters agree with how it ended, that no occurrence begins
 //! after a stop has answered, and that no node is left behind.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use shardwheel::testing::{

@@ -1,5 +1,6 @@
 //! The free nodes of a segment, and the segment's end: hazard 7.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 //! A wake-up that is lost leaves the task's thread parked for ever, which loom reports as a
 //! deadlock.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

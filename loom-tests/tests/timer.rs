@@ -6,6 +6,7 @@
 //! thread is the user. (How a shard's own thread sleeps and wakes is the shard's protocol, modelled
 //! as hazard 6, plus the park and unpark of the standard library.)
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::future::Future;

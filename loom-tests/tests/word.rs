@@ -1,5 +1,6 @@
 //! Two threads contend for one timer: hazards 4 and 7.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

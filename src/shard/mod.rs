@@ -21,8 +21,7 @@
 //! | flushed | the last tick whose bucket the advancer has taken |
 //! | lane | what one thread has to itself in a shard |
 //! | deferred | a node that the advancer leaves to its next advance, because a producer is at work in it |
-//! | held | a cancelled node that its thread uses again where it is linked |
-//! | dead | a cancelled node that is still linked, a held one included; the advancer frees the others when it meets them, at the latest in a *sweep* |
+//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it, at the latest in a *sweep* |
 //! | advancer | the one consumer: moves the clock, fires, frees |
 //! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
 //!
@@ -30,10 +29,9 @@
 //!
 //! A producer enters its lane, takes the next free node of the lane's word, writes `base` and
 //! payload, and stores the word *pending*. It sets the bit of the bucket's list, passes a fence,
-//! loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. If the lane holds a node
-//! that is linked for no later tick, the producer takes that one, where it is: it writes the
-//! payload and the word, and passes the fence. It
-//! wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
+//! loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. If the node that the lane
+//! cancelled last is still dead, and linked for no later tick, the producer takes that one where it
+//! is, by a compare-and-swap: it writes the payload and the word, and passes the fence. It wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
 //! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer
 //! sleeps with memory that is not needed.
 //!
@@ -62,7 +60,7 @@
 //! | bits and heads of the shared wheels | producers set and push, the advancer clears and swaps |
 //! | the clock's words, private wheels, the limit of dead nodes | the advancer (a canceller clears the mark that lets a cancel wake it) |
 //! | free bits | producers take, and give back what a call leaves over; the advancer gives, and takes a segment whose bits are all set |
-//! | inbox; the marks that a held node is in use again, and that a sweep is asked for | producers push and set, the advancer takes and clears, and sets the marks too |
+//! | inbox; the mark that a sweep is asked for | producers push and set, the advancer takes and clears, and sets the mark too |
 //! | the reports of dead nodes | producers add, the advancer reads |
 //!
 //! # Where it is

@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use futures::stream::StreamExt;
 use shardwheel::{DelayQueue, ScheduleErrorKind, Timer};
 
-use crate::support::{Bell, HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
+use crate::support::{Bell, Built, HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
 
 /// A shutdown leaves what has expired to the stream, which ends after that, and the rest to
 /// `unexpired`. It returns callbacks only.
@@ -164,7 +164,7 @@ fn values_may_panic_when_they_are_dropped() {
 fn the_drop_of_a_queue_races_with_its_values_in_real_time() {
     in_time(|| {
         let held = Arc::new(());
-        let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+        let timer = Timer::builder().shards(2).built();
         for round in 0..50 {
             let queue = DelayQueue::new(&timer);
             for i in 0..300 {
@@ -244,7 +244,7 @@ fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
 #[test]
 fn a_close_races_with_inserts_in_real_time() {
     in_time(|| {
-        let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+        let timer = Timer::builder().shards(2).built();
         for round in 0..100 {
             let queue = DelayQueue::new(&timer);
             let (refused, taken) = thread::scope(|scope| {
@@ -274,7 +274,7 @@ fn a_close_races_with_inserts_in_real_time() {
 fn a_shutdown_races_with_inserts_in_real_time() {
     in_time(|| {
         for round in 0..30 {
-            let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+            let timer = Timer::builder().shards(2).built();
             let queue = DelayQueue::new(&timer);
             let refused = thread::scope(|scope| {
                 let insert = || {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use shardwheel::{DelayQueue, ManualClock, Timer};
 
 use crate::support::ledger::{End, Ledger};
-use crate::support::{HOUR, in_time, is_balanced, manual, ms, threads, until};
+use crate::support::{Built, HOUR, in_time, is_balanced, manual, ms, threads, until};
 
 /// The next deadline is that of the value which comes out next: it follows resets and removals, and
 /// stays until the value is received. Promise 1.
@@ -161,7 +161,7 @@ fn a_panic_during_a_drain_loses_nothing_else() {
 #[test]
 fn a_drain_after_the_end_leaves_what_has_not_expired() {
     let clock = ManualClock::new();
-    let timer = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+    let timer = Timer::builder().clock(clock.clone()).built();
     let queue = DelayQueue::new(&timer);
     for delay in [1, 2, 50, 60] {
         queue.insert(delay, ms(delay)).expect("it is open");

@@ -3,6 +3,7 @@
 mod ends;
 mod event_loops;
 mod pairs;
+mod run;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use shardwheel::{Sleep, Timer};
 
-use crate::support::{Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
+use crate::support::{Built, Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
 
 /// A waker that runs `act` when it is cloned, and the count of its wakes.
 fn at_clone(act: impl Fn() + Send + Sync + 'static) -> (Waker, Count) {
@@ -60,7 +60,7 @@ fn a_sleep_is_ready_if_its_deadline_passes_while_its_waker_changes() {
 /// Promise 7.
 #[test]
 fn a_sleep_keeps_its_place_against_threads_that_want_it() {
-    let timer = Timer::builder().shards(2).max_pending(1).build().expect("settings within their limits");
+    let timer = Timer::builder().shards(2).max_pending(1).built();
     let (mut sleep, ended) = (begun(&timer), Arc::new(AtomicBool::new(false)));
     let taken = |timer: Timer, ended: Arc<AtomicBool>| {
         std::thread::spawn(move || {

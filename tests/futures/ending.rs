@@ -8,7 +8,8 @@ use std::thread;
 use shardwheel::{SleepError, TimeoutError, Timer};
 
 use crate::support::{
-    Acts, Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, HOUR, after, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads,
+    until,
 };
 
 /// Shutdown wakes each sleep once; the sleep then returns an error at every poll. Sleeps are not
@@ -19,7 +20,7 @@ fn shutdown_wakes_each_sleep_once() {
         let (bell, waker) = Bell::new();
         let mut sleeps: Vec<_> = (0..100).map(|_| timer.sleep(HOUR)).collect();
         sleeps.iter_mut().for_each(|sleep| is_pending(sleep, &waker));
-        timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        after(&timer, HOUR, || ());
         assert_eq!(timer.shutdown().len(), 1);
         assert_eq!((bell.rings(), Arc::strong_count(&bell)), (100, 2));
         for sleep in &mut sleeps {
@@ -163,7 +164,7 @@ fn a_waker_that_panics_at_shutdown_is_counted() {
         let panics = Acts::waker(|| panic!("a waker panics"));
         is_pending(sleep, if i % 2 == 0 { &panics } else { &waker });
     }
-    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    after(&timer, HOUR, || ());
     assert_eq!(timer.shutdown().len(), 1);
     assert_eq!((bell.rings(), timer.stats().panics), (5, 5));
     assert!(sleeps.iter_mut().all(|sleep| ready(sleep).is_err()));

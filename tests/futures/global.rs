@@ -12,7 +12,7 @@ use futures::future::FusedFuture;
 use futures::stream::{FusedStream, StreamExt};
 use shardwheel::{Elapsed, Missed, Timer, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 
-use crate::support::{Bell, HOUR, hear, in_time, is_pending, ms, poll, ready, until};
+use crate::support::{Bell, HOUR, after, hear, in_time, is_pending, ms, poll, ready, until};
 
 /// All threads get the same timer.
 #[test]
@@ -40,7 +40,7 @@ fn the_global_timer_is_not_shut_down() {
     hear(&receiver);
     // Another timer is.
     let other = Timer::new().expect("the defaults are valid");
-    other.schedule_after(HOUR, || ()).expect("it is open");
+    after(&other, HOUR, || ());
     assert_eq!(other.shutdown().count(), 1);
 }
 

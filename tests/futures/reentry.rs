@@ -9,7 +9,7 @@ use std::thread;
 use shardwheel::{ManualClock, Sleep, Timer};
 
 use crate::support::{
-    Acts, Bell, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, HOUR, SOON, after, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
 /// A sleep wakes a waker that runs `action`, on a manual clock and on threads, within a time limit.
@@ -42,7 +42,7 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
 #[test]
 fn a_waker_may_schedule() {
     let action = |timer: &Timer| {
-        let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let key = after(timer, HOUR, || ());
         let moved = timer.reschedule_after(key, ms(500)).expect("the timer is pending");
         (timer.cancel(moved), timer.stats().pending)
     };
@@ -72,7 +72,7 @@ fn a_waker_may_shut_the_timer_down() {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
         is_pending(&mut sleep, &waker);
-        timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        after(timer, HOUR, || ());
         let unfired = timer.shutdown().len();
         (unfired, bell.rings(), ready(&mut sleep).is_err_and(|error| error.is_shut_down()))
     };
@@ -89,7 +89,7 @@ fn a_waker_may_wait_for_a_thread_that_uses_the_timer() {
     let action = |timer: &Timer| {
         let inner = timer.clone();
         let other = thread::spawn(move || {
-            let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
+            let key = after(&inner, HOUR, || ());
             inner.cancel(key)
         });
         other.join().expect("the thread does not panic")

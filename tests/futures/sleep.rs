@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use shardwheel::Timer;
 
 use crate::support::{
-    Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, secs, threads, until,
+    Bell, Built, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, secs, threads,
+    until,
 };
 
 /// A sleep is pending until its tick, is woken once there, and is then ready at every poll.
@@ -311,8 +312,7 @@ fn a_reset_to_the_past_wakes_the_task() {
 /// and is never ready before that. Promises 1 and 2.
 #[test]
 fn a_sleep_reset_while_it_fires_keeps_the_new_deadline() {
-    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
-    let timer = timer.expect("settings within their limits");
+    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).built();
     in_time(move || {
         let mut sleep = timer.sleep(ms(1));
         for round in 0..300 {
@@ -344,8 +344,7 @@ fn a_sleep_reset_while_it_fires_keeps_the_new_deadline() {
 /// Promises 2 and 5.
 #[test]
 fn a_sleep_dropped_while_it_fires_drops_its_waker() {
-    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
-    let timer = timer.expect("settings within their limits");
+    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).built();
     let mut woken = 0;
     for round in 0..300 {
         let (bell, waker) = Bell::new();
@@ -389,7 +388,7 @@ fn a_refused_sleep_tries_again_after_a_reset() {
 /// A sleep and a timeout that are first polled after their deadline need no room. Promise 5.
 #[test]
 fn a_sleep_past_its_deadline_needs_no_room() {
-    let timer = Timer::builder().shards(1).max_pending(1).build().expect("settings within their limits");
+    let timer = Timer::builder().shards(1).max_pending(1).built();
     timer.schedule_after(HOUR, || ()).expect("there is room for one");
     let mut sleep = timer.sleep(ms(5));
     std::thread::sleep(ms(20));

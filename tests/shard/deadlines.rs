@@ -23,15 +23,6 @@ fn tick_division_is_exact() {
     }
 }
 
-/// A deadline of five ticks does not fire at tick four, and fires at tick five. Promise 1.
-#[test]
-fn a_deadline_of_five_ticks_fires_at_tick_five() {
-    let mut rig = Rig::new(8, 0);
-    rig.set(5);
-    assert_eq!(rig.at(4), []);
-    assert_eq!(rig.at(5), [5]);
-}
-
 /// Five ticks and a nanosecond are due at the sixth tick. (Agrona rounds down and fires at the
 /// fifth.) Promise 1.
 #[test]
@@ -44,25 +35,6 @@ fn a_fraction_of_a_tick_rounds_up() {
     assert_eq!(drain(&mut advancer, config.ticks_floor(Duration::from_nanos(6_000))), [(6, "rounded up")]);
 }
 
-/// Five ticks after a clock that starts at 100, a timer is due at 105. Promise 1.
-#[test]
-fn a_deadline_counts_from_the_start_of_the_clock() {
-    let mut rig = Rig::new(8, 100);
-    assert_eq!(rig.scheduler.now(), 100);
-    rig.set(105);
-    assert_eq!(rig.at(104), []);
-    assert_eq!(rig.at(105), [105]);
-}
-
-/// A timer 63 ticks ahead in a wheel of 16 buckets: the clock passes its bucket three times before
-/// the timer is due. Promise 1.
-#[test]
-fn a_timer_beyond_the_wheel_fires_in_its_revolution() {
-    let mut rig = Rig::new(16, 0);
-    rig.set(63);
-    rig.fires_tick_by_tick(&[63]);
-}
-
 /// The same timer, cancelled at tick 16: the first cancel returns the payload, the second returns
 /// nothing, and the timer never fires. Promise 2.
 #[test]
@@ -73,18 +45,6 @@ fn a_timer_beyond_the_wheel_can_be_cancelled_once() {
     assert_eq!(rig.scheduler.cancel(key), Some(63));
     assert_eq!(rig.scheduler.cancel(key), None);
     (17..200).for_each(|now| assert_eq!(rig.at(now), []));
-}
-
-/// Timers that share a bucket but not a revolution each fire in their own revolution. Promise 1.
-#[test]
-fn timers_of_one_bucket_fire_in_their_own_revolutions() {
-    for size in [2, 8, 16] {
-        let revolution = size as Tick;
-        let deadlines = [3, 3 + revolution, 3 + 2 * revolution, 3 + revolution * revolution];
-        let mut rig = Rig::new(size, 0);
-        rig.set_all(&deadlines);
-        rig.fires_tick_by_tick(&deadlines);
-    }
 }
 
 /// The caller takes only one of two due timers. The other is still counted, keeps the shard from

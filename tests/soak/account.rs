@@ -136,7 +136,6 @@ impl Account {
 
     pub(crate) fn note_refused(&self) {
         self.outcome.note(End::Refused);
-        self.books().refused.add();
     }
 
     /// A call of `cancel` has returned true.
@@ -160,10 +159,7 @@ impl Account {
         let overlaps = self.is_running.swap(true, Ordering::AcqRel);
         books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
         let is_in_time = match self.kind {
-            Kind::Once => {
-                books.latest.note(now.saturating_sub(self.due().max(self.made)));
-                before == 0 && now >= self.due()
-            }
+            Kind::Once => before == 0 && now >= self.due(),
             Kind::Recurring { period, times } => {
                 times.is_none_or(|times| before < times) && before < self.most_by(now, period)
             }

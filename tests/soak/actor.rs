@@ -218,7 +218,6 @@ impl Remains {
 
 fn try_stale(scene: &Scene, (which, key): (usize, TimerKey)) {
     let (timer, books) = (scene.timer(which), scene.books(which));
-    books.stale.add();
     books.expect(!timer.cancel(key), format_args!("a stale key has cancelled: {key:?}"));
     let moved = timer.reschedule_after(key, Duration::from_nanos(Nanos::from(u32::MAX)));
     books.expect(moved.is_none(), format_args!("a stale key has moved: {key:?}"));

@@ -19,7 +19,7 @@ const CALLS: u32 = 20_000;
 pub(crate) fn act(account: &Account) {
     let mut rng = Rng::with_seed(account.seed ^ u64::from(account.fired()));
     match rng.u32(..CALLS) {
-        0..3 => be_slow(account, &mut rng),
+        0..3 => be_slow(&mut rng),
         3..203 => schedule_another(account, &mut rng),
         203..303 => cancel_another(account, &mut rng),
         303..503 => cancel_itself(account),
@@ -29,8 +29,7 @@ pub(crate) fn act(account: &Account) {
     }
 }
 
-fn be_slow(account: &Account, rng: &mut Rng) {
-    account.books().slow.add();
+fn be_slow(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(rng.u64(1..=50)));
 }
 

@@ -21,51 +21,24 @@ impl Count {
     }
 }
 
-/// The greatest of many.
-#[derive(Default)]
-pub(crate) struct Most(AtomicU64);
-
-impl Most {
-    pub(crate) fn note(&self, value: u64) {
-        self.0.fetch_max(value, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Books {
     /// Accounts opened, and accounts checked at their end.
     pub(crate) opened: Count,
     pub(crate) closed: Count,
-    /// Callbacks that the timer refused.
-    pub(crate) refused: Count,
     /// Callbacks that the timer called, and jobs that its executor dropped.
     pub(crate) runs: Count,
     pub(crate) unrun: Count,
-    /// The greatest lateness of a timer that fires once, in nanoseconds. (A recurring timer that
-    /// makes up for what it has missed is as late as that.)
-    pub(crate) latest: Most,
     /// Successful calls of `cancel`, and those of them that met a recurring timer whose callback
     /// was out.
     pub(crate) cancelled: Count,
     pub(crate) stopped: Count,
-    /// Successful reschedules.
-    pub(crate) moved: Count,
-    /// Keys of ended timers that were tried again.
-    pub(crate) stale: Count,
     /// Deliberate panics, and panics that the timer's hook got.
     pub(crate) panics: Count,
     pub(crate) told: Count,
-    pub(crate) slow: Count,
     /// Wakers woken at their time, and wakers woken by the shutdown.
     pub(crate) wakes: Count,
     pub(crate) last_wakes: Count,
-    /// Futures polled, and polls that were ready.
-    pub(crate) polls: Count,
-    pub(crate) ready: Count,
     /// Payloads that the shutdown returned.
     pub(crate) handed_back: Count,
     pub(crate) drops: Count,

@@ -13,7 +13,7 @@
 //! | `scene.rs` | the two timers, and what the threads share |
 //! | `placing.rs`, `acts.rs` | how timers are made; what their callbacks do |
 //! | `actor.rs`, `waits.rs` | what a thread does; the futures that it polls |
-//! | `ending.rs`, `report.rs` | the end, and what must hold then; lines and the table |
+//! | `ending.rs`, `report.rs` | the end, and what must hold then |
 //!
 //! A short soak is one of the tests. The long one runs on demand:
 //!
@@ -42,7 +42,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actor::Actor;
-use report::{Lines, Memory};
+use report::Memory;
 use scene::Scene;
 
 /// The length of a soak, and the seed of its threads' choices.
@@ -91,13 +91,12 @@ fn run(plan: &Plan) {
     assert!(Arc::into_inner(scene).is_some(), "something holds an account, and by it the scene");
 }
 
-/// Lets the time pass, and prints a line from time to time.
+/// Lets the time pass, and looks at memory and for failures.
 fn watch(scene: &Scene, plan: &Plan) -> Memory {
-    let (begin, mut lines, mut memory) = (Instant::now(), Lines::new(), Memory::default());
+    let (begin, mut memory) = (Instant::now(), Memory::default());
     while begin.elapsed() < plan.length {
         thread::sleep(LOOK.min(plan.length.saturating_sub(begin.elapsed())));
         memory.look(begin.elapsed() * 2 > plan.length);
-        lines.print(scene);
         if scene.has_complaints() {
             break;
         }

@@ -182,7 +182,6 @@ impl Held {
             return None;
         };
         account.must_come_later(to);
-        account.books().moved.add();
         account.set_key(key);
         let former = std::mem::replace(&mut self.key, key);
         (former != key).then_some(former)

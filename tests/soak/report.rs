@@ -1,63 +1,22 @@
-//! What is printed, a line every ten seconds and a table at the end; and what must hold.
-
-use std::fmt::Display;
-use std::fs;
-use std::time::{Duration, Instant};
-
-use shardwheel::Stats;
+//! What must hold at the end, and the figures that are printed with it.
 
 use crate::books::Books;
 use crate::ending::Ended;
 use crate::scene::{BY_ITSELF, Scene, WITH_EXECUTOR};
-
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
-/// The lines during the soak.
-pub(crate) struct Lines {
-    begin: Instant,
-    next: Duration,
-}
-
-impl Lines {
-    pub(crate) fn new() -> Self {
-        Self { begin: Instant::now(), next: BETWEEN_LINES }
-    }
-
-    /// Prints a line if it is due.
-    pub(crate) fn print(&mut self, scene: &Scene) {
-        if self.begin.elapsed() < self.next {
-            return;
-        }
-        print!("{:>5} s", self.next.as_secs());
-        for which in [BY_ITSELF, WITH_EXECUTOR] {
-            let stats = scene.timer(which).stats();
-            print!(
-                " | {} scheduled, {} fired, {} cancelled, {} pending, {} panics, p99 {:.1?}, behind {:.1?}",
-                stats.scheduled,
-                stats.fired,
-                stats.cancelled,
-                stats.pending,
-                stats.panics,
-                stats.lateness.p99(),
-                stats.backlog
-            );
-        }
-        println!(" | {} MiB", mebibytes(resident()));
-        self.next += BETWEEN_LINES;
-    }
-}
+use crate::support;
 
 /// The greatest resident memory, in the first half and in the second.
 #[derive(Default)]
 pub(crate) struct Memory {
-    most: [u64; 2],
+    most: [usize; 2],
     looks: u32,
 }
 
 impl Memory {
     pub(crate) fn look(&mut self, second_half: bool) {
         let most = &mut self.most[usize::from(second_half)];
-        *most = resident().max(*most);
+        let resident = if cfg!(target_os = "linux") { support::resident() } else { 0 };
+        *most = resident.max(*most);
         self.looks += 1;
     }
 
@@ -69,86 +28,17 @@ impl Memory {
     }
 }
 
-/// Resident memory in bytes; 0 where the system does not report it.
-fn resident() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1_024
-}
-
-fn mebibytes(bytes: u64) -> u64 {
-    bytes >> 20
-}
-
-/// Prints the table, and panics if a check fails.
+/// Prints what was counted, and panics if a check fails.
 pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
-    println!("\n{:<44}{:>16}{:>16}", "", "by itself", "with executor");
-    rows_of_stats(&ended.stats);
-    rows_of_books(scene);
-    rows_of_lateness(&ended.stats, scene);
-    let [first, second] = memory.most.map(mebibytes);
-    println!("{:<44}{first:>16}{second:>16}\n", "most memory, MiB: first half, second half");
+    let [first, second] = memory.most.map(|bytes| bytes >> 20);
+    println!("most memory: {first} MiB in the first half, {second} MiB in the second");
     let mut broken = check("memory does not grow over the second half", memory.is_bounded());
     for which in [BY_ITSELF, WITH_EXECUTOR] {
-        println!("{}:", ["by itself", "with executor"][which]);
+        println!("{}: {:#?}", ["by itself", "with executor"][which], ended.stats[which]);
         broken.extend(Identities { ended, books: scene.books(which), which }.check());
         broken.extend_from_slice(&scene.books(which).complaints());
     }
     assert!(broken.is_empty(), "{broken:#?}");
-}
-
-/// The timers' statistics.
-fn rows_of_stats(of: &[Stats; 2]) {
-    let stats = |name: &str, figure: &dyn Fn(&Stats) -> u64| row(name, of.each_ref().map(figure));
-    stats("scheduled", &|stats| stats.scheduled);
-    stats("recurred", &|stats| stats.recurred);
-    stats("fired", &|stats| stats.fired);
-    stats("cancelled", &|stats| stats.cancelled);
-    stats("handed back", &|stats| stats.handed_back);
-    stats("pending", &|stats| stats.pending as u64);
-    stats("extended", &|stats| stats.extended);
-    stats("cascaded", &|stats| stats.cascaded);
-    stats("swept", &|stats| stats.swept);
-    stats("panics", &|stats| stats.panics);
-    stats("nodes that there is memory for", &|stats| stats.node_capacity as u64);
-}
-
-/// The counts of the threads and callbacks.
-fn rows_of_books(scene: &Scene) {
-    let books = |name: &str, figure: &dyn Fn(&Books) -> u64| {
-        row(name, [BY_ITSELF, WITH_EXECUTOR].map(|which| figure(scene.books(which))));
-    };
-    books("callbacks called", &|books| books.runs.get());
-    books("jobs dropped instead", &|books| books.unrun.get());
-    books("slow callbacks", &|books| books.slow.get());
-    books("timers refused", &|books| books.refused.get());
-    books("cancelled while the callback was out", &|books| books.stopped.get());
-    books("moved", &|books| books.moved.get());
-    books("stale keys tried", &|books| books.stale.get());
-    books("futures polled", &|books| books.polls.get());
-    books("futures ready", &|books| books.ready.get());
-    books("wakers woken", &|books| books.wakes.get());
-}
-
-fn rows_of_lateness(of: &[Stats; 2], scene: &Scene) {
-    let late = |name: &str, figure: &dyn Fn(&Stats) -> Duration| {
-        row(name, of.each_ref().map(|stats| format!("{:.3?}", figure(stats))));
-    };
-    let latest = |which: usize| Duration::from_nanos(scene.books(which).latest.get());
-    late("lateness p50", &|stats| stats.lateness.p50());
-    late("lateness p99", &|stats| stats.lateness.p99());
-    late("lateness p99.9", &|stats| stats.lateness.p999());
-    late("lateness max", &|stats| stats.lateness.max());
-    row(
-        "  of those that fire once",
-        [BY_ITSELF, WITH_EXECUTOR].map(|which| format!("{:.3?}", latest(which))),
-    );
-    late("longest callback", &|stats| stats.longest_callback);
-}
-
-fn row(name: &str, [left, right]: [impl Display; 2]) {
-    println!("{name:<44}{left:>16}{right:>16}");
 }
 
 /// Prints whether it holds; returns its name if it does not.

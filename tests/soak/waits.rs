@@ -96,7 +96,6 @@ impl Wait {
         self.bell.has_rung.store(false, Ordering::Release);
         let waker = Waker::from(Arc::clone(&self.bell));
         let polled = self.future.poll(&mut Context::from_waker(&waker));
-        self.books().polls.add();
         self.is_armed = polled.is_pending();
         match polled {
             Poll::Pending => false,
@@ -106,7 +105,6 @@ impl Wait {
 
     /// Checks that the result was due. Returns true if nothing more will come.
     fn judge(&mut self, ended: Ended) -> bool {
-        self.books().ready.add();
         let now = self.scene().now();
         match ended {
             Ok(due) => {

@@ -31,24 +31,24 @@ fn cases() -> Vec<Case<Hand>> {
         case("schedule very far", PINS, warm, |hand| hand.set(VERY_FAR + 3)),
         case("schedule into the past", PINS, warm, |hand| hand.set(Tick::MAX)),
         case("schedule for a missing wheel", PINS, warm, |hand| hand.set(BEYOND)),
-        case("schedule in a held node", KEEPS_UNPINNED, hold, |hand| hand.set(NEAR)),
-        case("schedule too early for a held node", PINS, hold_far, |hand| hand.set(NEAR)),
+        case("schedule in a dead node", KEEPS_UNPINNED, leave_dead, |hand| hand.set(NEAR)),
+        case("schedule too early for a dead node", PINS, leave_dead_far, |hand| hand.set(NEAR)),
         case("schedule in a new segment", PINS, fill, |hand| hand.set(NEAR)),
         case("schedule for the first time", PINS, |_| {}, |hand| hand.set(NEAR)),
         case("schedule in another's lane", PINS, leave_a_lane, |hand| hand.set(NEAR)),
         case("cancel", KEEPS_UNPINNED, set_near, Hand::cancel),
-        case("cancel a second one", KEEPS_UNPINNED, hold_of_two, Hand::cancel),
+        case("cancel a second one", KEEPS_UNPINNED, leave_dead_of_two, Hand::cancel),
         case("cancel another's", PINS, anothers, Hand::cancel),
         case("cancel in another segment", PINS, elsewhere, Hand::cancel),
         case("cancel and ask for a sweep", PINS, crowd, Hand::cancel),
         case("reschedule later", KEEPS_UNPINNED, set_near, |hand| hand.move_to(FAR)),
         case("reschedule later in another segment", PINS, elsewhere, |hand| hand.move_to(FAR)),
         moving("reschedule earlier", set_far, |hand| hand.move_to(NEARER)),
-        moving("reschedule earlier, to a held node", set_far_hold, |hand| hand.move_to(NEAR)),
+        moving("reschedule earlier, with a dead node", set_far_beside_dead, |hand| hand.move_to(NEAR)),
         moving("reschedule far", set_near, |hand| hand.move_to(BEYOND)),
         case("look at the figures", PINS, warm, |hand| _ = hand.scheduler.stats()),
         ending("end a thread", warm),
-        ending("end a thread that holds a node", hold),
+        ending("end a thread that has a dead node", leave_dead),
     ]
 }
 
@@ -74,27 +74,27 @@ fn set_far(hand: &mut Hand) {
     hand.set(FAR);
 }
 
-fn hold(hand: &mut Hand) {
+fn leave_dead(hand: &mut Hand) {
     hand.set(NEAR);
     hand.cancel();
 }
 
-fn hold_far(hand: &mut Hand) {
+fn leave_dead_far(hand: &mut Hand) {
     hand.set(FAR);
     hand.cancel();
 }
 
-fn set_far_hold(hand: &mut Hand) {
-    hold(hand);
-    let held = hand.keys.len();
-    // Two timers, as the first takes the node that is held.
+fn set_far_beside_dead(hand: &mut Hand) {
+    leave_dead(hand);
+    let next = hand.keys.len();
+    // Two timers, as the first takes the dead node.
     (0..2).for_each(|_| hand.set(FAR));
-    hand.keys.swap(held, held + 1);
+    hand.keys.swap(next, next + 1);
     hand.cancel();
 }
 
-/// The producer holds a node, and another timer is pending.
-fn hold_of_two(hand: &mut Hand) {
+/// The producer has a dead node, and another timer is pending.
+fn leave_dead_of_two(hand: &mut Hand) {
     (0..2).for_each(|_| hand.set(NEAR));
     hand.cancel();
 }
@@ -103,9 +103,9 @@ fn anothers(hand: &mut Hand) {
     thread::scope(|scope| scope.spawn(|| set_near(hand)).join()).expect("the thread does not panic");
 }
 
-/// Another thread leaves a lane with a held node and free nodes.
+/// Another thread leaves a lane with a dead node and free nodes.
 fn leave_a_lane(hand: &mut Hand) {
-    thread::scope(|scope| scope.spawn(|| hold(hand)).join()).expect("the thread does not panic");
+    thread::scope(|scope| scope.spawn(|| leave_dead(hand)).join()).expect("the thread does not panic");
 }
 
 /// The next timer needs a new segment.

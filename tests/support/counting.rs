@@ -46,6 +46,12 @@ impl Count {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// A callback that adds one.
+    pub(crate) fn adds(&self) -> impl Fn() + Send + Sync + 'static {
+        let count = self.clone();
+        move || count.one()
+    }
+
     pub(crate) fn less_one(&self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

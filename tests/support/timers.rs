@@ -1,6 +1,7 @@
 //! Timers for tests, and checks of their statistics.
 
 use std::cell::Cell;
+use std::sync::mpsc;
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,8 +9,19 @@ use std::time::{Duration, Instant};
 use core_affinity::CoreId;
 use shardwheel::{Clock, Figures, ManualClock, Timer, TimerBuilder, TimerKey};
 
-use super::waiting::{HOUR, PATIENCE, ms};
+use super::waiting::{HOUR, PATIENCE, hear, ms};
 use super::wakers::poll;
+
+/// Builds a timer whose settings are within their limits.
+pub(crate) trait Built {
+    fn built(self) -> Timer;
+}
+
+impl Built for TimerBuilder {
+    fn built(self) -> Timer {
+        self.build().expect("settings within their limits")
+    }
+}
 
 /// A timer on a manual clock, and the clock.
 pub(crate) fn manual() -> (Timer, ManualClock) {
@@ -45,6 +57,13 @@ pub(crate) fn pass(clock: &Option<ManualClock>, time: Duration) {
 /// Schedules on a timer that is open and has room.
 pub(crate) fn after(timer: &Timer, delay: Duration, callback: impl FnOnce() + Send + 'static) -> TimerKey {
     timer.schedule_after(delay, callback).expect("the timer is open")
+}
+
+/// Waits until a timer of real time, set now, has fired.
+pub(crate) fn fires(timer: &Timer, delay: Duration) {
+    let (sender, receiver) = mpsc::channel();
+    after(timer, delay, move || sender.send(()).expect("the test waits"));
+    hear(&receiver);
 }
 
 /// Checks that each timer that was accepted has one outcome or is pending. No other thread may use

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
 
-use crate::support::{Count, hear, manual, ms, secs, until};
+use crate::support::{Built, Count, after, hear, manual, ms, secs, until};
 
 #[test]
 fn the_next_deadline_is_that_of_the_next_timer() {
     let (timer, clock) = manual();
     assert_eq!(clock.next_deadline(), None);
     let begin = clock.now();
-    let key = timer.schedule_after(ms(20), || ()).expect("the timer is open");
-    timer.schedule_after(ms(30), || ()).expect("the timer is open");
+    let key = after(&timer, ms(20), || ());
+    after(&timer, ms(30), || ());
     assert_eq!(clock.next_deadline(), Some(begin + ms(20)));
     assert!(timer.cancel(key));
     while let Some(next) = clock.next_deadline() {
@@ -44,10 +44,9 @@ fn the_clock_moves_while_the_future_waits() {
 #[test]
 fn all_timers_of_the_clock_take_part() {
     let clock = ManualClock::new();
-    let timers = [(); 2].map(|()| Timer::builder().clock(clock.clone()).build().expect("valid settings"));
+    let timers = [(); 2].map(|()| Timer::builder().clock(clock.clone()).built());
     let count = Count::default();
-    let counted = count.clone();
-    timers[1].schedule_every(ms(10), move || counted.one()).expect("the timer is open");
+    timers[1].schedule_every(ms(10), count.adds()).expect("the timer is open");
     let both = futures::future::join(timers[0].sleep(ms(95)), timers[1].sleep(ms(42)));
     assert_eq!(clock.run_until_stalled(both), Some((Ok(()), Ok(()))));
     assert_eq!((clock.elapsed(), count.get()), (ms(95), 9));
@@ -58,15 +57,15 @@ fn all_timers_of_the_clock_take_part() {
 fn what_is_due_after_the_end_of_the_clock_never_comes() {
     let clock = ManualClock::new();
     clock.advance(secs(1));
-    let timer = Timer::builder().clock(clock.clone()).build().expect("valid settings");
+    let timer = Timer::builder().clock(clock.clone()).built();
     let end = Duration::from_nanos(u64::MAX);
     let far = end - ms(500);
-    timer.schedule_after(far, || panic!("it never comes")).expect("the timer is open");
+    after(&timer, far, || panic!("it never comes"));
     assert_eq!(clock.run_until_stalled(timer.sleep(far)), None);
     assert_eq!(clock.next_deadline(), None);
     clock.advance(Duration::MAX);
     assert_eq!(clock.elapsed(), end);
-    timer.schedule_after(ms(500), || panic!("it never comes")).expect("the timer is open");
+    after(&timer, ms(500), || panic!("it never comes"));
     clock.advance(secs(1));
     clock.jump(secs(1));
     assert_eq!((clock.elapsed(), timer.stats().fired), (end, 0));
@@ -120,11 +119,9 @@ fn within_a_callback_it_stalls() {
     let (timer, clock) = manual();
     let (sender, receiver) = mpsc::channel();
     let (own, within) = (clock.clone(), timer.clone());
-    timer
-        .schedule_after(ms(1), move || {
-            sender.send(own.run_until_stalled(within.sleep(ms(5)))).expect("the test receives it");
-        })
-        .expect("the timer is open");
+    after(&timer, ms(1), move || {
+        sender.send(own.run_until_stalled(within.sleep(ms(5)))).expect("the test receives it");
+    });
     clock.advance(ms(1));
     assert_eq!(receiver.try_recv(), Ok(None));
 }
@@ -133,7 +130,7 @@ fn within_a_callback_it_stalls() {
 #[test]
 fn a_yield_takes_no_time() {
     let (timer, clock) = manual();
-    timer.schedule_after(ms(1), || ()).expect("the timer is open");
+    after(&timer, ms(1), || ());
     let mut left = 100;
     let yields = poll_fn(|context| {
         left -= 1;
@@ -157,7 +154,7 @@ fn two_threads_run_futures_by_one_clock() {
         until("the other thread has polled", || polled.get() > 0);
         thread::sleep(ms(10)); // long enough for the other thread to look for what is pending
     };
-    timer.schedule_after(ms(1), callback).expect("the timer is open");
+    after(&timer, ms(1), callback);
     thread::scope(|scope| {
         scope.spawn(|| clock.advance(ms(1)));
         hear(&receiver);

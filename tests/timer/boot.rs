@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use shardwheel::{BootClock, Clock, ManualClock, Timer, WallSchedule};
 
-use crate::support::{HOUR, Log, after, hear, ms, secs, until};
+use crate::support::{Built, HOUR, Log, after, hear, ms, secs, until};
 
 /// For how long a machine has been suspended, in milliseconds.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ impl Clock for Booted {
 }
 
 fn by_clock(clock: impl Clock) -> Timer {
-    Timer::builder().shards(1).clock(clock).build().expect("settings within their limits")
+    Timer::builder().shards(1).clock(clock).built()
 }
 
 /// The table of the guide's page `time`: what each clock does over a suspend of two hours, with a
@@ -49,7 +49,7 @@ fn what_each_clock_does_over_a_suspend_in_real_time() {
         let sender = sender.clone();
         move || sender.send(name).expect("the test waits")
     };
-    let monotonic = Timer::builder().shards(1).build().expect("settings within their limits");
+    let monotonic = Timer::builder().shards(1).built();
     after(&monotonic, HOUR, tells("monotonic"));
     let boot = by_clock(Booted(machine.clone()));
     after(&boot, HOUR, tells("boot"));
@@ -168,8 +168,7 @@ fn the_boot_clock_goes_on_where_the_monotonic_clock_stands() {
         let (timer, mut driver) = builder.build_driven().expect("settings within their limits");
         let count = Count::default();
         for minutes in [1, 59, 61] {
-            let count = count.clone();
-            after(&timer, secs(60 * minutes), move || count.one());
+            after(&timer, secs(60 * minutes), count.adds());
         }
         assert_eq!(driver.turn(), 0, "nothing is due");
         let (before, begin, booted) = (clock.now(), Instant::now(), uptime());

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Every, Missed, Timer};
 
-use crate::support::{Count, HOUR, Log, hear, is_balanced, manual, ms, on_shard, secs, threads, until};
+use crate::support::{
+    Count, HOUR, Log, after, fires, hear, is_balanced, manual, ms, on_shard, secs, threads, until,
+};
 
 /// How long the slow callback runs at least.
 const SLOW: Duration = secs(1);
@@ -19,7 +21,7 @@ fn log_many(timer: &Timer, log: &Log<Duration>) {
     for _ in 0..MANY {
         let entries = log.clone();
         let callback = move || entries.add(begin.elapsed());
-        timer.schedule_after(ms(20), callback).expect("the timer is open");
+        after(timer, ms(20), callback);
     }
 }
 
@@ -40,7 +42,7 @@ fn a_slow_callback_delays_its_own_shard_only() {
             thread::sleep(SLOW);
             until("the other shard is done", || gate.load(Ordering::SeqCst));
         };
-        timer.schedule_after(ms(1), slow).expect("the timer is open");
+        after(&timer, ms(1), slow);
         log_many(&timer, &own);
     };
     on_shard(&timer, 0, set).expect("there is a first shard");
@@ -74,13 +76,13 @@ fn backlog_and_longest_callback_are_exact_on_a_manual_clock() {
         let stats = inner.stats();
         entries.add((stats.backlog, stats.longest_callback));
     };
-    timer.schedule_after(ms(10), slow).expect("the timer is open");
+    after(&timer, ms(10), slow);
     let (entries, inner) = (log.clone(), timer.clone());
     let next = move || {
         let stats = inner.stats();
         entries.add((stats.backlog, stats.longest_callback));
     };
-    timer.schedule_after(ms(50), next).expect("the timer is open");
+    after(&timer, ms(50), next);
     clock.advance(ms(10));
     let zero = Duration::ZERO;
     assert_eq!(log.take(), [(zero, zero), (ms(300), zero), (ms(260), ms(300))]);
@@ -94,17 +96,15 @@ fn backlog_and_longest_callback_are_exact_on_a_manual_clock() {
 fn there_is_no_backlog_when_nothing_is_due() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().backlog, Duration::ZERO);
-    timer.schedule_after(ms(10), || ()).expect("the timer is open");
-    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    after(&timer, ms(10), || ());
+    after(&timer, HOUR, || ());
     clock.advance(ms(500));
     assert_eq!(timer.stats().backlog, Duration::ZERO);
     clock.advance(2 * HOUR);
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 
     let timer = threads(1);
-    let (sender, receiver) = mpsc::channel();
-    timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&receiver);
+    fires(&timer, ms(1));
     until("the thread sleeps", || timer.stats().backlog == Duration::ZERO);
     thread::sleep(ms(50));
     assert_eq!(timer.stats().backlog, Duration::ZERO);
@@ -117,7 +117,7 @@ fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().lateness.p99(), Duration::ZERO);
     for delay in 1..=1_000 {
-        timer.schedule_after(ms(delay), || ()).expect("the timer is open");
+        after(&timer, ms(delay), || ());
     }
     clock.jump(ms(1_000));
     let lateness = timer.stats().total.lateness;
@@ -137,7 +137,7 @@ fn the_buckets_of_the_lateness_hold_each_timer_once() {
     let (timer, clock) = manual();
     assert_eq!((timer.stats().lateness.buckets().count(), timer.stats().lateness.sum()), (0, ms(0)));
     for delay in 1..=1_000 {
-        timer.schedule_after(ms(delay), || ()).expect("the timer is open");
+        after(&timer, ms(delay), || ());
     }
     clock.jump(ms(1_000));
     let lateness = timer.stats().total.lateness;
@@ -169,9 +169,7 @@ fn a_recurring_timer_that_cannot_keep_up_starves_no_other() {
         // set in turn, each would wait several times as long as the one before.
         for delay in (5..=25).step_by(5) {
             let sender = sender.clone();
-            timer
-                .schedule_after(ms(delay), move || sender.send(()).expect("the test waits"))
-                .expect("the timer is open");
+            after(&timer, ms(delay), move || sender.send(()).expect("the test waits"));
         }
         (0..5).for_each(|_| hear(&receiver));
         stop.store(true, Ordering::SeqCst);
@@ -187,11 +185,10 @@ fn a_burst_beyond_the_budget_fires_completely() {
     for _ in 0..10_000 {
         let (inner, mine) = (timer.clone(), count.clone());
         let callback = move || {
-            let again = mine.clone();
-            inner.schedule_after(ms(1), move || again.one()).expect("the timer is open");
+            after(&inner, ms(1), mine.adds());
             mine.one();
         };
-        timer.schedule_after(ms(10), callback).expect("the timer is open");
+        after(&timer, ms(10), callback);
     }
     until("all timers have fired", || count.get() == 20_000);
     is_balanced(&timer);

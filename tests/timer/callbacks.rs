@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shardwheel::{ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Count, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass, secs, threads,
-    until,
+    Built, Count, HOUR, Log, after, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass,
+    secs, threads, until,
 };
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
@@ -21,7 +21,7 @@ fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
             rearm(&inner, delay, left - 1, runs);
         }
     };
-    timer.schedule_after(delay, callback).expect("the timer is open");
+    after(timer, delay, callback);
 }
 
 /// A callback that schedules itself in 100 ms, at a tick of 100 ms, runs five times in 500 ms;
@@ -43,7 +43,7 @@ fn a_callback_that_schedules_itself_runs_at_each_tick() {
 /// The same in real time. Promise 1.
 #[test]
 fn a_callback_that_schedules_itself_is_never_early_in_real_time() {
-    let timer = Timer::builder().tick(ms(20)).shards(1).build().expect("settings within their limits");
+    let timer = Timer::builder().tick(ms(20)).shards(1).built();
     let (runs, begin) = (Count::default(), Instant::now());
     rearm(&timer, ms(20), 4, runs.clone());
     until("the callback has run five times", || runs.get() == 5);
@@ -84,32 +84,10 @@ fn scheduling_from_callbacks_does_not_deadlock_in_real_time() {
             let add = || rearm(&on_another, ms(1), 0, counted.clone());
             thread::scope(|scope| drop(scope.spawn(add).join()));
         };
-        timer.schedule_after(ms(1), outer).expect("the timer is open");
+        after(&timer, ms(1), outer);
         until("all callbacks have run", || runs.get() == 100 * 21 + 1);
         is_balanced(&timer);
     });
-}
-
-/// Each of 128 callbacks schedules another as far ahead as the wheel reaches, while its own bucket
-/// is being flushed: the new callback runs exactly then. Promises 1 and 7.
-#[test]
-fn timers_set_while_their_bucket_is_flushed_fire_on_time() {
-    for size in [2, 16, 128, 256] {
-        let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
-        let (log, ahead) = (Log::new(), ms(size as u64 - 1));
-        for due in (1..=128).map(ms) {
-            let (inner, time, log) = (timer.clone(), clock.clone(), log.clone());
-            let first = move || {
-                let second = move || log.add((due, time.elapsed()));
-                inner.schedule_after(ahead, second).expect("the timer is open");
-            };
-            timer.schedule_after(due, first).expect("the timer is open");
-        }
-        clock.advance(secs(1));
-        let expected = (1..=128).map(|due| (ms(due), ms(due) + ahead.max(ms(1)))).collect::<Vec<_>>();
-        assert_eq!(log.take(), expected, "in a wheel of {size}");
-        is_balanced(&timer);
-    }
 }
 
 /// Sets `count` timers for the same time, each of which cancels all the others. Returns how many
@@ -123,7 +101,7 @@ fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -
             let keys = keys.lock().expect("no callback panics");
             log.add(keys.iter().filter(|&&key| inner.cancel(key)).count());
         };
-        guard.push(timer.schedule_after(ms(5), callback).expect("the timer is open"));
+        guard.push(after(timer, ms(5), callback));
     }
     drop(guard);
     pass(clock, ms(5));
@@ -163,7 +141,7 @@ fn a_callback_reschedules_other_due_timers() {
                 _ = inner.reschedule_after(key, ms(15));
             }
         };
-        timer.schedule_after(delay, callback).expect("the timer is open")
+        after(&timer, delay, callback)
     };
     let neighbours = [set(ms(10), "pair"), set(ms(10), "pair"), set(HOUR, "late")];
     *keys.lock().expect("no callback panics") = neighbours.into();
@@ -189,10 +167,10 @@ fn a_callback_may_move_its_clock() {
             time.jump(ms(50));
             entries.add(("slow", time.elapsed()));
         };
-        timer.schedule_after(ms(10), slow).expect("the timer is open");
+        after(&timer, ms(10), slow);
         let (entries, time) = (log.clone(), clock.clone());
         let next = move || entries.add(("next", time.elapsed()));
-        timer.schedule_after(ms(20), next).expect("the timer is open");
+        after(&timer, ms(20), next);
         clock.advance(ms(30));
         assert_eq!(log.take(), [("slow", ms(110)), ("next", ms(110))]);
         assert_eq!(clock.elapsed(), ms(110));
@@ -206,17 +184,17 @@ fn a_callback_may_move_its_clock() {
 fn a_callback_may_use_another_timer() {
     in_time(|| {
         let (timer, clock) = manual();
-        let same = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+        let same = Timer::builder().clock(clock.clone()).built();
         let (other, others) = manual();
         let log = Log::new();
         let (inner, entries) = (same.clone(), log.clone());
         let callback = move || {
             let on_same = entries.clone();
-            inner.schedule_after(ms(5), move || on_same.add("same")).expect("the timer is open");
-            other.schedule_after(secs(1), move || entries.add("other")).expect("the timer is open");
+            after(&inner, ms(5), move || on_same.add("same"));
+            after(&other, secs(1), move || entries.add("other"));
             others.advance(secs(1));
         };
-        timer.schedule_after(ms(10), callback).expect("the timer is open");
+        after(&timer, ms(10), callback);
         clock.advance(ms(14));
         assert_eq!(log.take(), ["other"]);
         clock.advance(ms(1));
@@ -234,10 +212,10 @@ fn a_callback_that_used_another_timer_schedules_on_its_own_shard() {
         let (timer, clock) = by_hand(Timer::builder().shards(2));
         let (other, inner) = (manual().0, timer.clone());
         let callback = move || {
-            other.schedule_after(HOUR, || ()).expect("the timer is open");
-            inner.schedule_after(HOUR, || ()).expect("the timer is open");
+            after(&other, HOUR, || ());
+            after(&inner, HOUR, || ());
         };
-        let set = || timer.schedule_after(ms(1), callback.clone()).expect("the timer is open");
+        let set = || after(&timer, ms(1), callback.clone());
         if on_shard(&timer, shard, set).is_some() {
             clock.advance(ms(1));
             assert_eq!(timer.stats().shards[shard].pending, 1, "shard {shard}");
@@ -252,8 +230,7 @@ fn two_threads_may_move_the_clock() {
     in_time(|| {
         let (timer, clock) = manual();
         let count = Count::default();
-        let counted = count.clone();
-        timer.schedule_every(ms(1), move || counted.one()).expect("the timer is open");
+        timer.schedule_every(ms(1), count.adds()).expect("the timer is open");
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| (0..500).for_each(|_| clock.advance(ms(1))));
@@ -276,7 +253,7 @@ fn callbacks_run_in_the_order_of_their_deadlines() {
             delay = delay * 3 % 1_009;
             let (entries, time, due) = (log.clone(), clock.clone(), ms(delay));
             let callback = move || entries.add((due, time.elapsed()));
-            timer.schedule_after(due, callback).expect("the timer is open");
+            after(&timer, due, callback);
         }
         clock.advance(secs(2));
         log.take()
@@ -298,14 +275,14 @@ fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
             let own = Arc::clone(&done);
             let callback = move || {
                 let other = thread::spawn(move || {
-                    let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
+                    let key = after(&inner, HOUR, || ());
                     let moved = inner.reschedule_after(key, HOUR / 2).expect("the timer is pending");
                     (inner.cancel(moved), inner.stats().pending)
                 });
                 own.set(other.join().expect("the thread does not panic")).expect("it runs once");
                 sender.send(()).expect("the test waits");
             };
-            timer.schedule_after(ms(1), callback).expect("the timer is open");
+            after(&timer, ms(1), callback);
             pass(&clock, ms(1));
             hear(&receiver);
             assert_eq!(done.get(), Some(&(true, 0)));

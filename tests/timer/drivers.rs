@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{Drivers, Placement, Timer, TimerBuilder, TimerKey};
 
 use crate::support::ledger::{End, Ledger};
-use crate::support::ms;
+use crate::support::{Built, after, ms};
 
 /// What happens in time on an idle machine has happened after this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,18 +23,12 @@ fn spread() -> TimerBuilder {
     Timer::builder().shards(4).placement(Placement::RoundRobin)
 }
 
-fn build(builder: TimerBuilder) -> Timer {
-    builder.build().expect("settings within their limits")
-}
-
 /// Schedules one callback on each shard. Returns the threads that run them.
 fn threads_of(timer: &Timer) -> HashSet<ThreadId> {
     let (send, receive) = channel();
     for _ in 0..timer.shards() {
         let send = send.clone();
-        timer
-            .schedule_after(ms(2), move || _ = send.send(thread::current().id()))
-            .expect("the timer is open");
+        after(timer, ms(2), move || _ = send.send(thread::current().id()));
     }
     drop(send);
     receive.iter().collect()
@@ -50,14 +44,14 @@ fn until(what: impl Fn() -> bool) {
 
 #[test]
 fn one_thread_drives_all_shards_while_there_is_little_work() {
-    let timer = build(spread());
+    let timer = spread().built();
     until(|| threads_of(&timer).len() == 1);
     assert!(timer.stats().shards.iter().all(|shard| shard.scheduled > 0), "all shards were used");
 }
 
 #[test]
 fn each_shard_has_its_thread_if_asked_for() {
-    let timer = build(spread().drivers(Drivers::OnePerShard));
+    let timer = spread().drivers(Drivers::OnePerShard).built();
     // Longer than drivers with little work take to become one.
     let begin = Instant::now();
     while begin.elapsed() < ms(500) {
@@ -70,7 +64,7 @@ fn pinned_shards_have_threads_of_their_own() {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;
     }
-    let timer = build(Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true));
+    let timer = Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true).built();
     let begin = Instant::now();
     while begin.elapsed() < ms(500) {
         assert_eq!(threads_of(&timer).len(), 2);
@@ -80,16 +74,16 @@ fn pinned_shards_have_threads_of_their_own() {
 /// A callback on each shard but one waits for a timer of the last shard.
 #[test]
 fn callbacks_that_block_hold_up_no_other_shard() {
-    let timer = build(spread());
+    let timer = spread().built();
     let (go, wait): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
     let (done, returned) = channel();
     for wait in wait {
         let done = done.clone();
         let blocks = move || _ = done.send(wait.recv_timeout(PATIENCE).is_ok());
-        timer.schedule_after(ms(5), blocks).expect("the timer is open");
+        after(&timer, ms(5), blocks);
     }
     let release = move || go.iter().for_each(|go| _ = go.send(()));
-    timer.schedule_after(ms(10), release).expect("the timer is open");
+    after(&timer, ms(10), release);
     assert!((0..3).all(|_| returned.recv().expect("each callback returns")));
 }
 
@@ -97,16 +91,16 @@ fn callbacks_that_block_hold_up_no_other_shard() {
 /// timer is scheduled there.
 #[test]
 fn a_shard_that_was_idle_is_not_held_up_either() {
-    let timer = build(spread());
+    let timer = spread().built();
     let (release, wait) = channel();
     let (blocked, is_blocked) = channel();
     let blocks = move || {
         _ = blocked.send(());
         wait.recv_timeout(PATIENCE).is_ok()
     };
-    timer.schedule_after(ms(1), move || assert!(blocks(), "the other shard is held up")).expect("it is open");
+    after(&timer, ms(1), move || assert!(blocks(), "the other shard is held up"));
     is_blocked.recv().expect("the callback runs");
-    timer.schedule_after(ms(1), move || _ = release.send(())).expect("the timer is open");
+    after(&timer, ms(1), move || _ = release.send(()));
     until(|| timer.stats().fired == 2);
     drop(timer.shutdown());
     assert_eq!(timer.stats().panics, 0);
@@ -117,7 +111,7 @@ fn a_shard_that_was_idle_is_not_held_up_either() {
 #[test]
 fn as_many_callbacks_may_block_as_there_are_shards() {
     const SHARDS: usize = 12;
-    let timer = build(Timer::builder().shards(SHARDS).placement(Placement::RoundRobin));
+    let timer = Timer::builder().shards(SHARDS).placement(Placement::RoundRobin).built();
     let begun = Arc::new(AtomicUsize::new(0));
     let (done, returned) = channel();
     let due = Instant::now() + ms(5);
@@ -141,7 +135,7 @@ fn as_many_callbacks_may_block_as_there_are_shards() {
 #[test]
 fn a_driver_whose_work_has_ended_takes_shards_back() {
     let (timer, threads) =
-        (build(Timer::builder().shards(2).placement(Placement::RoundRobin)), Arc::default());
+        (Timer::builder().shards(2).placement(Placement::RoundRobin).built(), Arc::default());
     let busy = keep_busy(&timer, &threads, Duration::from_micros(450));
     until(|| threads.lock().expect("no callback panics").len() > 1);
     // Windows of high load end.
@@ -176,7 +170,7 @@ fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>, length: Dur
 
 #[test]
 fn shards_change_hands_as_work_grows_and_shrinks() {
-    let (timer, threads) = (build(spread()), Arc::default());
+    let (timer, threads) = (spread().built(), Arc::default());
     let keys = keep_busy(&timer, &threads, Duration::from_micros(400));
     until(|| threads.lock().expect("no callback panics").len() > 1);
     keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
@@ -187,7 +181,7 @@ fn shards_change_hands_as_work_grows_and_shrinks() {
 #[test]
 fn nothing_is_lost_while_shards_change_hands() {
     for round in 0..12 {
-        let timer = build(Timer::builder().shards(8).placement(Placement::RoundRobin));
+        let timer = Timer::builder().shards(8).placement(Placement::RoundRobin).built();
         let ledger = Ledger::with_capacity(4_000);
         thread::scope(|scope| {
             for thread in 0..2 {
@@ -224,32 +218,4 @@ fn schedule_all(timer: &Timer, ledger: &Ledger, mut rng: fastrand::Rng) {
             timer.cancel(key);
         }
     }
-}
-
-/// How late a timer of another shard is at most while a callback blocks for a second. Prints it:
-/// `cargo test --release --test timer how_late -- --nocapture`.
-#[test]
-fn how_late_others_are_while_a_callback_blocks() {
-    const BLOCKED: Duration = Duration::from_secs(1);
-    let timer = build(spread());
-    let latest = Arc::new(Mutex::new([Duration::ZERO; 4]));
-    // The threads' own first second is over.
-    until(|| threads_of(&timer).len() == 1);
-    for shard in 0..4 {
-        let (latest, mut due) = (Arc::clone(&latest), Instant::now() + ms(1));
-        let lateness = move || {
-            let late = due.elapsed();
-            due += ms(1);
-            let mut latest = latest.lock().expect("no callback panics");
-            latest[shard] = latest[shard].max(late);
-        };
-        timer.schedule_every(ms(1), lateness).expect("the timer is open");
-    }
-    timer.schedule_after(ms(300), || thread::sleep(BLOCKED)).expect("the timer is open");
-    thread::sleep(2 * BLOCKED);
-    drop(timer.shutdown());
-    let mut latest = *latest.lock().expect("no callback panics");
-    latest.sort_unstable();
-    println!("a callback blocks for {BLOCKED:?}; the latest timer of each shard: {latest:?}");
-    assert!(latest[3] >= BLOCKED - ms(100) && latest[2] < BLOCKED, "{latest:?}");
 }

@@ -10,13 +10,13 @@ use std::time::Instant;
 use shardwheel::{Timer, UnfiredTask};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, are_threads, both, hear, in_time, is_balanced, manual, ms, on_shard, pass,
-    secs, threads, until,
+    Built, Count, Dropped, HOUR, Log, after, are_threads, both, hear, in_time, is_balanced, manual, ms,
+    on_shard, pass, secs, threads, until,
 };
 
 /// A timer with two threads of a name that no other test uses.
 pub(crate) fn named(name: &str) -> Timer {
-    Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
+    Timer::builder().shards(2).thread_name(name).built()
 }
 
 /// Three timers fire, and shutdown ends the threads, once. Promise 8.
@@ -26,9 +26,7 @@ fn shutdown_ends_the_threads() {
     let (sender, receiver) = mpsc::channel();
     for delay in [1, 2, 3] {
         let sender = sender.clone();
-        timer
-            .schedule_after(ms(delay), move || sender.send(()).expect("the test waits"))
-            .expect("the timer is open");
+        after(&timer, ms(delay), move || sender.send(()).expect("the test waits"));
     }
     (0..3).for_each(|_| hear(&receiver));
     are_threads("six-", 2);
@@ -44,7 +42,7 @@ fn shutdown_ends_the_threads() {
 #[test]
 fn after_shutdown_scheduling_returns_the_callback() {
     for (timer, clock) in both() {
-        let (key, count) = (timer.schedule_after(HOUR, || ()).expect("the timer is open"), Count::default());
+        let (key, count) = (after(&timer, HOUR, || ()), Count::default());
         assert_eq!(timer.shutdown().len(), 1);
         let (mine, other, third) = (count.clone(), count.clone(), count.clone());
         let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("the timer is shut down");
@@ -73,7 +71,7 @@ fn unfired_callbacks_are_dropped_once() {
         let dropped = Count::default();
         for size in 0..10 {
             let (held, large) = (Dropped(dropped.clone()), [size; 16]);
-            timer.schedule_after(HOUR, move || drop((held, large))).expect("the timer is open");
+            after(&timer, HOUR, move || drop((held, large)));
             let held = Dropped(dropped.clone());
             timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open");
         }
@@ -92,8 +90,7 @@ fn shutdown_returns_nothing_when_all_have_fired() {
     for (timer, clock) in both() {
         let count = Count::default();
         for _ in 0..3 {
-            let mine = count.clone();
-            timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+            after(&timer, ms(1), count.adds());
         }
         pass(&clock, ms(1));
         until("the timers fire", || count.get() == 3);
@@ -109,8 +106,7 @@ fn shutdown_returns_what_has_not_fired() {
     let (timer, clock) = manual();
     let (count, start) = (Count::default(), timer.now());
     for _ in 0..5 {
-        let mine = count.clone();
-        timer.schedule_after(secs(5), move || mine.one()).expect("the timer is open");
+        after(&timer, secs(5), count.adds());
     }
     clock.advance(secs(1));
     let unfired: Vec<UnfiredTask> = timer.shutdown().collect();
@@ -130,8 +126,8 @@ fn shutdown_returns_timers_of_all_shards() {
     let (timer, count) = (threads(2), Count::default());
     let set = || {
         let (mine, never) = (count.clone(), count.clone());
-        timer.schedule_after(HOUR, move || mine.one()).expect("the timer is open");
-        timer.schedule_after(std::time::Duration::MAX, move || never.one()).expect("the timer is open");
+        after(&timer, HOUR, move || mine.one());
+        after(&timer, std::time::Duration::MAX, move || never.one());
     };
     set();
     let sets = 1 + (0..2).filter_map(|shard| on_shard(&timer, shard, set)).count();
@@ -148,8 +144,7 @@ fn shutdown_returns_timers_of_all_shards() {
 fn shutdown_returns_a_recurring_timer() {
     for (timer, clock) in both() {
         let count = Count::default();
-        let mine = count.clone();
-        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+        timer.schedule_every(ms(10), count.adds()).expect("the timer is open");
         pass(&clock, ms(30));
         until("the timer recurs", || count.get() >= 3);
         let unfired: Vec<_> = timer.shutdown().collect();
@@ -168,7 +163,7 @@ fn a_callback_may_shut_its_timer_down() {
     in_time(|| {
         for (timer, clock) in both() {
             let late = || unreachable!("shutdown returns the callback");
-            let far = || _ = timer.schedule_after(HOUR, late).expect("the timer is open");
+            let far = || _ = after(&timer, HOUR, late);
             let shards = 0..timer.shards().min(2);
             let elsewhere = shards.filter_map(|shard| on_shard(&timer, shard, far)).count();
             let (go, log) = (Arc::new(AtomicBool::new(false)), Log::new());
@@ -179,9 +174,9 @@ fn a_callback_may_shut_its_timer_down() {
                 assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
                 entries.add(unfired);
             };
-            timer.schedule_after(ms(5), callback).expect("the timer is open");
+            after(&timer, ms(5), callback);
             for delay in [ms(6), ms(7), HOUR] {
-                timer.schedule_after(delay, late).expect("the timer is open");
+                after(&timer, delay, late);
             }
             go.store(true, Ordering::SeqCst);
             // After a jump they are due together.
@@ -211,7 +206,7 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
                 ended.one();
             };
             timer.schedule_every(ms(1), busy).expect("the timer is open");
-            timer.schedule_after(HOUR, || ()).expect("the timer is open");
+            after(&timer, HOUR, || ());
         };
         // On a machine with one core both callbacks are on one shard, which would wait for itself.
         if on_shard(&timer, 1, set).is_none() {
@@ -226,7 +221,7 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
                 entries.add((unfired.len(), seen.get()));
                 gate.store(true, Ordering::SeqCst);
             };
-            timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+            after(&timer, ms(1), shutdown);
         };
         on_shard(&timer, 0, set).expect("there are two shards");
         until("both callbacks have ended", || over.get() == 1);
@@ -253,8 +248,8 @@ fn two_callbacks_may_shut_down_at_once() {
                     until("both callbacks run", || both.get() == 2);
                     entries.add(inner.shutdown().len());
                 };
-                timer.schedule_after(HOUR, || ()).expect("the timer is open");
-                timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+                after(&timer, HOUR, || ());
+                after(&timer, ms(1), shutdown);
             };
             // On a machine with one core both callbacks are on one shard, which would wait for
             // itself.
@@ -286,9 +281,7 @@ fn shutdown_waits_for_the_callback_of_a_manual_clock() {
             ended.one();
         };
         timer.schedule_every(ms(10), slow).expect("the timer is open");
-        timer
-            .schedule_after(ms(15), || unreachable!("shutdown returns the callback"))
-            .expect("the timer is open");
+        after(&timer, ms(15), || unreachable!("shutdown returns the callback"));
         thread::scope(|scope| {
             scope.spawn(|| clock.advance(ms(12)));
             hear(&receiver);

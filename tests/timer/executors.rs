@@ -11,18 +11,26 @@ use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs,
-    survives, threads, until,
+    Bomb, Built, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass,
+    secs, survives, threads, until,
 };
 
 /// A timer whose callbacks run on `executor`.
 fn on(executor: impl Executor) -> Timer {
-    Timer::builder().shards(2).executor(executor).build().expect("settings within their limits")
+    Timer::builder().shards(2).executor(executor).built()
 }
 
 /// The same with a manual clock.
 fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
     by_hand(Timer::builder().executor(executor))
+}
+
+/// A timer with a manual clock whose executor keeps its jobs.
+fn that_keeps_jobs() -> (Timer, ManualClock, Log<Job>) {
+    let jobs = Log::new();
+    let keep = jobs.clone();
+    let (timer, clock) = by_hand_on(move |job: Job| keep.add(job));
+    (timer, clock, jobs)
 }
 
 /// A closure that is given each job. Promise 7.
@@ -35,7 +43,7 @@ fn a_closure_is_an_executor() {
         job.run();
     };
     let (timer, clock) = by_hand(Timer::builder().executor_fn(execute));
-    timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+    after(&timer, ms(1), move || mine.one());
     clock.advance(ms(1));
     assert_eq!((given.get(), ran.get()), (1, 1));
 }
@@ -51,7 +59,7 @@ fn runs_on(timer: &Timer, name: &str) {
             let name = thread::current().name().unwrap_or_default().to_owned();
             sender.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
         };
-        timer.schedule_after(ms(delay), tell).expect("the timer is open");
+        after(timer, ms(delay), tell);
     }
     for _ in 0..5 {
         let (on, in_time) = hear(&receiver);
@@ -177,7 +185,7 @@ fn a_panic_of_the_executor_is_reported() {
     let panics = |_: Job| panic!("the executor panics");
     let (timer, clock) = by_hand(Timer::builder().executor(panics).on_panic(hook));
     let [once, recurring] = [(); 2].map(|()| Dropped(dropped.clone()));
-    let first = timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
+    let first = after(&timer, ms(1), move || drop(once));
     let callback = move || unreachable!("{}", recurring.0.get());
     let second = timer.schedule_every(ms(2), callback).expect("the timer is open");
     clock.advance(ms(10));
@@ -205,7 +213,7 @@ fn a_panic_of_a_job_is_counted() {
 fn a_panic_of_a_dropped_job_is_counted() {
     let set = |timer: &Timer| {
         let [once, recurring] = [Bomb, Bomb];
-        timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
+        after(timer, ms(1), move || drop(once));
         let callback = move || _ = &recurring;
         timer.schedule_every(ms(1), callback).expect("the timer is open");
     };
@@ -215,13 +223,10 @@ fn a_panic_of_a_dropped_job_is_counted() {
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
 
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&kept);
-    let (timer, clock) =
-        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+    let (timer, clock, jobs) = that_keeps_jobs();
     set(&timer);
     clock.advance(ms(5));
-    kept.lock().expect("no thread panics with the lock").clear();
+    drop(jobs.take());
     clock.advance(ms(5));
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
@@ -231,17 +236,12 @@ fn a_panic_of_a_dropped_job_is_counted() {
 /// cancelled is pending meanwhile. Promise 2.
 #[test]
 fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
-    let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-    let keep = Arc::clone(&jobs);
-    let (timer, clock) =
-        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+    let (timer, clock, jobs) = that_keeps_jobs();
     let count = Count::default();
-    let [first, second] = [(); 2].map(|()| {
-        let mine = count.clone();
-        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open")
-    });
+    let [first, second] =
+        [(); 2].map(|()| timer.schedule_every(ms(10), count.adds()).expect("the timer is open"));
     let run_all = || {
-        let waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
+        let waiting = jobs.take();
         let number = waiting.len();
         waiting.into_iter().for_each(Job::run);
         number
@@ -264,10 +264,7 @@ fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
 #[test]
 fn shutdown_does_not_wait_for_jobs() {
     in_time(|| {
-        let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-        let keep = Arc::clone(&jobs);
-        let (timer, clock) =
-            by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
+        let (timer, clock, jobs) = that_keeps_jobs();
         let (count, dropped) = (Count::default(), Count::default());
         for _ in 0..4 {
             let (mine, held) = (count.clone(), Dropped(dropped.clone()));
@@ -279,7 +276,7 @@ fn shutdown_does_not_wait_for_jobs() {
         }
         clock.advance(ms(10));
         assert!(timer.shutdown().is_empty());
-        let mut waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
+        let mut waiting = jobs.take();
         waiting.drain(..2).for_each(Job::run);
         assert_eq!((count.get(), dropped.get()), (2, 2));
         drop((waiting, timer, clock));
@@ -294,11 +291,11 @@ fn a_job_and_an_executor_may_shut_down() {
     in_time(|| {
         let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
         let timer = on(move |job: Job| pool.spawn(|| job.run()));
-        timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        after(&timer, HOUR, || ());
         let (sender, receiver) = mpsc::channel();
         let inner = timer.clone();
         let shutdown = move || sender.send(inner.shutdown().len()).expect("the test waits");
-        timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+        after(&timer, ms(1), shutdown);
         assert_eq!(hear(&receiver), 1);
         is_balanced(&timer);
 
@@ -315,7 +312,7 @@ fn a_job_and_an_executor_may_shut_down() {
         *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
         let entries = log.clone();
         timer.schedule_every(ms(1), move || entries.add(100)).expect("the timer is open");
-        timer.schedule_after(ms(1), || ()).expect("the timer is open");
+        after(&timer, ms(1), || ());
         pass(&Some(clock), ms(10));
         assert_eq!(log.take(), [1, 100]);
         is_balanced(&timer);
@@ -334,9 +331,9 @@ fn a_slow_job_delays_no_shard() {
         begun.send(()).expect("the test waits");
         until("the test releases the callback", || gate.load(Ordering::SeqCst));
     };
-    timer.schedule_after(ms(1), slow).expect("the timer is open");
+    after(&timer, ms(1), slow);
     hear(&receiver);
-    timer.schedule_after(ms(5), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    after(&timer, ms(5), move || sender.send(()).expect("the test waits"));
     hear(&receiver);
     thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
@@ -350,9 +347,7 @@ fn a_slow_job_delays_no_shard() {
 #[test]
 fn a_job_that_was_cancelled_while_it_waited_does_not_run() {
     for ends in [false, true] {
-        let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
-        let keep = Arc::clone(&jobs);
-        let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("no panic").push(job));
+        let (timer, clock, jobs) = that_keeps_jobs();
         let (runs, dropped) = (Count::default(), Count::default());
         let set = || {
             let (mine, held) = (runs.clone(), Dropped(dropped.clone()));
@@ -368,13 +363,13 @@ fn a_job_that_was_cancelled_while_it_waited_does_not_run() {
         if ends {
             assert!(timer.shutdown().is_empty());
         }
-        let waiting = std::mem::take(&mut *jobs.lock().expect("no panic"));
+        let waiting = jobs.take();
         assert_eq!((waiting.len(), runs.get(), dropped.get()), (2, 0, 0));
         waiting.into_iter().for_each(Job::run);
         assert_eq!((runs.get(), dropped.get()), (1, if ends { 2 } else { 1 }));
         clock.advance(ms(5));
-        assert_eq!((timer.stats().cancelled, jobs.lock().expect("no panic").len()), (1, usize::from(!ends)));
-        jobs.lock().expect("no panic").drain(..).for_each(Job::run);
+        assert_eq!((timer.stats().cancelled, jobs.len()), (1, usize::from(!ends)));
+        jobs.take().into_iter().for_each(Job::run);
         assert_eq!(runs.get(), if ends { 1 } else { 2 });
         is_balanced(&timer);
     }
@@ -410,8 +405,7 @@ fn a_job_waits_neither_for_a_callback_nor_for_a_clock() {
         let (timer, clock) = manual();
         let (moved, has_moved) = mpsc::channel();
         let (moves, count) = (clock.clone(), Count::default());
-        let due = count.clone();
-        after(&timer, ms(8), move || due.one());
+        after(&timer, ms(8), count.adds());
         after(&timer, ms(1), move || {
             after(&pool, ms(1), move || {
                 moves.advance(ms(7));

@@ -60,8 +60,7 @@ fn a_group_can_be_used_again() {
     let (timer, clock) = manual();
     let (group, fired) = (timer.group(), Count::default());
     for round in 1..=3 {
-        let fire = fired.clone();
-        after(&group, ms(5), move || fire.one());
+        after(&group, ms(5), fired.adds());
         clock.advance(ms(5));
         assert_eq!(fired.get(), round);
         after(&group, ms(5), || unreachable!("it is cancelled"));
@@ -261,8 +260,7 @@ fn a_group_keeps_the_timer() {
     let (timer, clock) = manual();
     let (group, fired) = (timer.group(), Count::default());
     drop(timer);
-    let fire = fired.clone();
-    after(&group, ms(1), move || fire.one());
+    after(&group, ms(1), fired.adds());
     clock.advance(ms(1));
     let weak = group.downgrade();
     drop(group);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use shardwheel::Timer;
 
 use crate::ending::named;
-use crate::support::{Count, Dropped, HOUR, are_threads, both, by_hand, hear, ms, pass, until};
+use crate::support::{Built, Count, Dropped, HOUR, after, are_threads, both, by_hand, hear, ms, pass, until};
 
 /// When the last handle is dropped the threads end, and callbacks are dropped once; while another
 /// handle exists, neither happens. Promise 8.
@@ -14,7 +14,7 @@ fn dropping_the_last_handle_ends_the_threads() {
     let (timer, dropped) = (named("last"), Count::default());
     for _ in 0..1_000 {
         let held = Dropped(dropped.clone());
-        timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+        after(&timer, HOUR, move || drop(held));
     }
     let other = timer.clone();
     drop(timer);
@@ -39,7 +39,7 @@ fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
         let (dropped, panics) = (Count::default(), Count::default());
         for _ in 0..3 {
             let (held, panics) = (Dropped(dropped.clone()), PanicsInDrop(Dropped(panics.clone())));
-            timer.schedule_after(HOUR, move || drop((held, panics))).expect("the timer is open");
+            after(&timer, HOUR, move || drop((held, panics)));
         }
         drop(timer);
         assert_eq!((dropped.get(), panics.get()), (3, 3));
@@ -52,9 +52,9 @@ fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
 fn a_callback_may_drop_the_last_handle() {
     let (timer, dropped) = (named("own"), Count::default());
     let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    after(&timer, HOUR, move || drop(held));
     let (give, take) = mpsc::channel::<Timer>();
-    timer.schedule_after(ms(1), move || drop(hear(&take))).expect("the timer is open");
+    after(&timer, ms(1), move || drop(hear(&take)));
     give.send(timer).expect("the callback waits");
     are_threads("own-", 0);
     until("what is left is dropped", || dropped.get() == 1);
@@ -64,16 +64,13 @@ fn a_callback_may_drop_the_last_handle() {
 #[test]
 fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
     let (timer, clock) = by_hand(Timer::builder().shards(2));
-    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+    let other = Timer::builder().clock(clock.clone()).built();
     let (dropped, count) = (Count::default(), Count::default());
     let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    after(&timer, HOUR, move || drop(held));
     let last = Mutex::new(Some(timer.clone()));
-    timer
-        .schedule_after(ms(1), move || drop(last.lock().map(|mut last| last.take())))
-        .expect("the timer is open");
-    let mine = count.clone();
-    other.schedule_after(ms(2), move || mine.one()).expect("the timer is open");
+    after(&timer, ms(1), move || drop(last.lock().map(|mut last| last.take())));
+    after(&other, ms(2), count.adds());
     drop(timer);
     assert_eq!(dropped.get(), 0, "the callback holds a handle");
     clock.advance(ms(5));

@@ -7,7 +7,8 @@ use std::thread;
 use shardwheel::{Figures, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs, threads, until,
+    Built, Count, Dropped, HOUR, Log, after, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs,
+    threads, until,
 };
 
 /// With a limit of two the third timer is refused, and its callback comes back. After a cancel, and
@@ -63,7 +64,7 @@ fn a_recurring_timer_takes_one_place() {
 #[test]
 fn the_limit_is_shared_by_the_shards() {
     const LIMIT: usize = 100;
-    let timer = Timer::builder().shards(2).max_pending(LIMIT).build().expect("settings within their limits");
+    let timer = Timer::builder().shards(2).max_pending(LIMIT).built();
     thread::scope(|scope| {
         let standing = Count::default();
         for _ in 0..4 {
@@ -116,10 +117,8 @@ fn cancel_all(timer: &Timer, keys: &mut Vec<TimerKey>, standing: &Count) {
 fn the_pending_count_follows_cancels_and_fires() {
     for (timer, clock) in both() {
         let (sender, receiver) = mpsc::channel();
-        let far = [(); 2].map(|()| timer.schedule_after(secs(6_000), || ()).expect("the timer is open"));
-        timer
-            .schedule_after(ms(90), move || sender.send(()).expect("the test waits"))
-            .expect("the timer is open");
+        let far = [(); 2].map(|()| after(&timer, secs(6_000), || ()));
+        after(&timer, ms(90), move || sender.send(()).expect("the test waits"));
         assert_eq!(timer.stats().pending, 3);
         assert!(far.into_iter().all(|key| timer.cancel(key)));
         assert_eq!(timer.stats().pending, 1);
@@ -139,7 +138,7 @@ fn cancel_drops_the_callback_at_once() {
         let dropped = Count::default();
         for round in 1..=3 {
             let held = Dropped(dropped.clone());
-            let key = timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+            let key = after(&timer, HOUR, move || drop(held));
             assert!(timer.cancel(key));
             assert_eq!(dropped.get(), 2 * round - 1);
             let held = Dropped(dropped.clone());
@@ -176,12 +175,11 @@ fn stale_keys_do_nothing() {
         let (sender, receiver) = mpsc::channel();
         let once = timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits"));
         let once = once.expect("the timer is open");
-        let cancelled = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let cancelled = after(&timer, HOUR, || ());
         assert!(timer.cancel(cancelled));
         pass(&clock, ms(1));
         hear(&receiver);
-        let others: Vec<_> =
-            (0..10_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
+        let others: Vec<_> = (0..10_000).map(|_| after(&timer, HOUR, || ())).collect();
         for stale in [once, cancelled] {
             assert!(!timer.cancel(stale));
             assert_eq!(timer.reschedule_after(stale, ms(1)), None);
@@ -199,7 +197,7 @@ fn a_key_names_nothing_in_another_timer() {
     let three = || by_hand(Timer::builder().shards(3)).0;
     for (mine, other) in [(threads(1), three()), (three(), three())] {
         let set = |timer: &Timer| -> [TimerKey; 2] {
-            let once = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+            let once = after(timer, HOUR, || ());
             [once, timer.schedule_every(HOUR, || ()).expect("the timer is open")]
         };
         let on_last =
@@ -226,8 +224,7 @@ fn each_timer_has_one_outcome_when_cancels_race_its_firing() {
     let rounds = 300;
     let (start, cancelled) = (Arc::new(Barrier::new(2)), Count::default());
     for _ in 0..rounds {
-        let mine = fired.clone();
-        let key = timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+        let key = after(&timer, ms(1), fired.adds());
         thread::scope(|scope| {
             let cancel = || {
                 start.wait();
@@ -295,6 +292,6 @@ fn the_statistics_of_the_shards_add_up() {
 }
 
 fn put_off_three(timer: &Timer) {
-    let keys = [(); 3].map(|()| timer.schedule_after(HOUR, || ()).expect("the timer is open"));
+    let keys = [(); 3].map(|()| after(timer, HOUR, || ()));
     assert!(keys.iter().all(|&key| timer.reschedule_after(key, 2 * HOUR) == Some(key)));
 }

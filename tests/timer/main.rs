@@ -34,6 +34,5 @@ mod slack;
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod threads;
-mod unruly;
 mod wall;
 mod windows;

@@ -10,7 +10,9 @@ use shardwheel::{
     Timer, interval, now, timeout, timeout_within,
 };
 
-use crate::support::{Count, HOUR, Log, after, by_hand, in_time, is_balanced, manual, ms, ready, secs};
+use crate::support::{
+    Built, Count, HOUR, Log, after, by_hand, in_time, is_balanced, manual, ms, ready, secs,
+};
 
 /// A clock that is an hour ahead of the system's.
 fn ahead() -> ManualClock {
@@ -60,7 +62,7 @@ fn a_deadline_around_a_scope_is_as_far_away_by_its_clock() {
 fn a_deadline_by_the_clock_of_an_inner_scope_is_exact_there() {
     let (clock, timer_clock) = (ahead(), ahead());
     for by in [&clock, &timer_clock] {
-        let timer = Timer::builder().clock(by.clone()).build().expect("settings within their limits");
+        let timer = Timer::builder().clock(by.clone()).built();
         let deadline = Deadline { at: timer.now() + secs(5) };
         let spent = deadline.sync_scope_by(&timer, || {
             let within = || {
@@ -80,7 +82,7 @@ fn a_deadline_by_the_clock_of_an_inner_scope_is_exact_there() {
 #[test]
 fn a_deadline_by_the_clock_outside_is_exact_for_timers_that_go_by_it() {
     let (outer, inner) = (ManualClock::new(), ahead());
-    let timer = Timer::builder().clock(outer.clone()).build().expect("settings within their limits");
+    let timer = Timer::builder().clock(outer.clone()).built();
     let spent = outer.scope(|| {
         Deadline::after(secs(600)).sync_scope(|| {
             let limited = || outer.run_until_stalled(timer.timeout(2 * HOUR, pending::<()>()));
@@ -296,10 +298,7 @@ fn a_group_that_ends_while_an_executor_has_its_jobs() {
     let (sender, jobs) = mpsc::channel();
     let (timer, clock) = by_hand(Timer::builder().shards(1).executor(Later(sender)));
     let (group, runs) = (timer.group(), Count::default());
-    let counted = || {
-        let runs = runs.clone();
-        move || runs.one()
-    };
+    let counted = || runs.adds();
     after(&group, secs(1), counted());
     group.schedule_every(secs(1), counted()).expect("the timer is open");
     let repeat = counted();
@@ -347,7 +346,7 @@ fn callbacks_in_a_scope_use_all_of_it() {
 fn a_close_races_with_a_shutdown_in_real_time() {
     in_time(|| {
         for _ in 0..200 {
-            let timer = Timer::builder().shards(1).build().expect("settings within their limits");
+            let timer = Timer::builder().shards(1).built();
             let queue = DelayQueue::new(&timer);
             let inserted = 50;
             for value in 0..inserted {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use shardwheel::{CallbackPanic, Job, ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, survives, threads, until,
+    Bomb, Count, Log, after, by_hand, hear, is_balanced, manual, ms, panics, survives, threads, until,
     while_unwinding,
 };
 
@@ -36,9 +36,8 @@ fn a_panicking_callback_does_not_stop_the_driver() {
     let (timer, clock) = manual();
     let count = Count::default();
     for delay in [5, 5, 5, 10, 20] {
-        let mine = count.clone();
-        timer.schedule_after(ms(delay), move || mine.one()).expect("the timer is open");
-        timer.schedule_after(ms(delay), || panic!("a callback panics")).expect("the timer is open");
+        after(&timer, ms(delay), count.adds());
+        after(&timer, ms(delay), || panic!("a callback panics"));
     }
     clock.advance(ms(20));
     let stats = timer.stats();
@@ -53,10 +52,10 @@ fn a_panicking_callback_does_not_stop_the_thread() {
     let (sender, receiver) = mpsc::channel();
     let mut seen = Vec::new();
     for _ in 0..3 {
-        timer.schedule_after(ms(1), || panic!("a callback panics")).expect("the timer is open");
+        after(&timer, ms(1), || panic!("a callback panics"));
         let sender = sender.clone();
         let tell = move || sender.send(thread::current().id()).expect("the test waits");
-        timer.schedule_after(ms(5), tell).expect("the timer is open");
+        after(&timer, ms(5), tell);
         seen.push(hear(&receiver));
     }
     assert!(seen.iter().all(|&id| id == seen[0]), "{seen:?}");
@@ -71,7 +70,7 @@ fn the_hook_gets_the_key_and_the_message() {
     let (timer, clock, reports) = with_hook();
     let callbacks: [fn(); 3] =
         [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(thread::current().id())];
-    let keys = callbacks.map(|callback| timer.schedule_after(ms(5), callback).expect("the timer is open"));
+    let keys = callbacks.map(|callback| after(&timer, ms(5), callback));
     clock.advance(ms(5));
     let seen = reports.take();
     let messages = [Some("a literal"), Some("made of two"), None];
@@ -88,7 +87,7 @@ fn the_hook_gets_the_panics_payload() {
     let entries = seen.clone();
     let hook = move |panic: &CallbackPanic<'_>| entries.add(panic.payload().downcast_ref::<u64>().copied());
     let (timer, clock) = by_hand(Timer::builder().on_panic(hook));
-    timer.schedule_after(ms(1), || panic_any(7_u64)).expect("the timer is open");
+    after(&timer, ms(1), || panic_any(7_u64));
     clock.advance(ms(1));
     assert_eq!(seen.take(), [Some(7)]);
 }
@@ -128,9 +127,9 @@ fn a_panic_of_the_hook_is_caught() {
         let count = Count::default();
         for _ in 0..3 {
             let mine = count.clone();
-            timer.schedule_after(ms(5), || panic!("a callback panics")).expect("the timer is open");
-            timer.schedule_after(ms(5), || panic_any(Bomb)).expect("the timer is open");
-            timer.schedule_after(ms(6), move || mine.one()).expect("the timer is open");
+            after(&timer, ms(5), || panic!("a callback panics"));
+            after(&timer, ms(5), || panic_any(Bomb));
+            after(&timer, ms(6), move || mine.one());
         }
         clock.advance(ms(10));
         assert_eq!((count.get(), timer.stats().panics), (3, 6));
@@ -145,7 +144,7 @@ fn a_panic_of_the_hook_is_caught() {
 fn a_panic_in_the_drop_of_a_callback_is_reported() {
     let (timer, clock, reports) = with_hook();
     let held = Bomb;
-    let once = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
+    let once = after(&timer, ms(5), move || drop(held));
 
     let (held, mut left) = (Bomb, 2);
     let schedule = move |at: Instant| {
@@ -165,8 +164,7 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
         Some(timer.schedule_every(ms(7), callback).expect("the timer is open"));
 
     let count = Count::default();
-    let mine = count.clone();
-    timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open");
+    timer.schedule_every(ms(1), count.adds()).expect("the timer is open");
     clock.advance(ms(20));
     let message = || Some("a drop panics".to_owned());
     assert_eq!(reports.take(), [(Some(once), message()), (None, message()), (Some(ends), message())]);
@@ -202,8 +200,7 @@ fn a_panicking_schedule_ends_its_timer_only() {
         Some(at + ms(5))
     };
     let count = Count::default();
-    let mine = count.clone();
-    let key = timer.schedule_with(schedule, move || mine.one()).expect("the timer is open");
+    let key = timer.schedule_with(schedule, count.adds()).expect("the timer is open");
     clock.advance(ms(100));
     assert_eq!(reports.take(), [(Some(key), Some("the schedule panics".to_owned()))]);
     assert_eq!((count.get(), timer.stats().pending, timer.cancel(key)), (3, 0, false));
@@ -216,7 +213,7 @@ fn a_panicking_schedule_ends_its_timer_only() {
 fn a_panic_in_the_drop_of_a_cancelled_callback_is_the_callers() {
     let (timer, clock) = manual();
     let held = Bomb;
-    let key = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
+    let key = after(&timer, ms(5), move || drop(held));
     assert_eq!(panics(|| timer.cancel(key)), "a drop panics");
     assert!(!timer.cancel(key));
     clock.advance(ms(10));
@@ -236,8 +233,8 @@ fn a_panic_after_a_shutdown_is_reported() {
         entries.add(inner.shutdown().len());
         panic!("after the end");
     };
-    let key = timer.schedule_after(ms(5), callback).expect("the timer is open");
-    timer.schedule_after(ms(5), || unreachable!("shutdown returns the callback")).expect("the timer is open");
+    let key = after(&timer, ms(5), callback);
+    after(&timer, ms(5), || unreachable!("shutdown returns the callback"));
     clock.advance(ms(10));
     assert_eq!(reports.take(), [(Some(key), Some("after the end".to_owned()))]);
     assert_eq!(handed_back.take(), [1]);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, both, hear, is_balanced, manual, ms, pass, secs, threads, until,
+    Count, Dropped, HOUR, Log, after, both, hear, is_balanced, manual, ms, pass, threads, until,
 };
 
 /// A timer with that period that logs the time on the clock.
@@ -18,19 +18,6 @@ fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey,
     let (entries, clock) = (log.clone(), clock.clone());
     let key = timer.schedule_every(period, move || entries.add(clock.elapsed())).expect("the timer is open");
     (key, log)
-}
-
-/// A timer of one second that is cancelled after 900 ms never fires. Promise 2.
-#[test]
-fn a_timer_cancelled_in_time_never_fires() {
-    let (timer, clock) = manual();
-    let key =
-        timer.schedule_after(secs(1), || unreachable!("the timer was cancelled")).expect("the timer is open");
-    clock.advance(ms(900));
-    assert!(timer.cancel(key));
-    clock.advance(HOUR);
-    assert!(!timer.cancel(key));
-    is_balanced(&timer);
 }
 
 /// A recurring timer fires twice, is cancelled, and fires no more. Promise 2.
@@ -62,16 +49,15 @@ fn a_cancelled_recurring_timer_fires_no_more_in_real_time() {
     is_balanced(&timer);
 }
 
-/// A hundred thousand timers with a period of one millisecond: the count rises by all of them each
+/// Ten thousand timers with a period of one millisecond: the count rises by all of them each
 /// time. Promise 1.
 #[test]
 fn many_recurring_timers_all_fire_each_period() {
-    const MANY: usize = 100_000;
+    const MANY: usize = 10_000;
     let (timer, clock) = manual();
     let count = Count::default();
     for _ in 0..MANY {
-        let mine = count.clone();
-        timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open");
+        timer.schedule_every(ms(1), count.adds()).expect("the timer is open");
     }
     for round in 1..=20 {
         clock.advance(ms(1));
@@ -89,8 +75,7 @@ fn many_recurring_timers_all_fire_each_period() {
 fn many_recurring_timers_are_not_early_in_real_time() {
     let (timer, count, begin) = (threads(2), Count::default(), Instant::now());
     for _ in 0..1_000 {
-        let mine = count.clone();
-        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+        timer.schedule_every(ms(10), count.adds()).expect("the timer is open");
     }
     for goal in [1, 5_000, 10_000, 15_000] {
         until("the count rises", || count.get() >= goal);
@@ -169,7 +154,7 @@ fn a_timer_whose_callback_runs_cannot_be_cancelled() {
     let (timer, go) = (threads(1), Arc::new(AtomicBool::new(false)));
     let (sender, receiver) = mpsc::channel();
     let gate = Arc::clone(&go);
-    let key = timer.schedule_after(ms(1), move || wait_inside(&sender, &gate)).expect("the timer is open");
+    let key = after(&timer, ms(1), move || wait_inside(&sender, &gate));
     hear(&receiver);
     assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
     assert_eq!((timer.stats().pending, timer.stats().fired), (0, 1));
@@ -218,10 +203,7 @@ fn a_recurring_timer_cannot_be_rescheduled_by_its_own_callback() {
 #[test]
 fn recurring_timers_cancelled_and_rescheduled_under_load_fall_silent() {
     let (timer, count) = (threads(2), Count::default());
-    let set = || {
-        let mine = count.clone();
-        timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open")
-    };
+    let set = || timer.schedule_every(ms(1), count.adds()).expect("the timer is open");
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {

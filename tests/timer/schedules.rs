@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Every, ManualClock, Missed, Schedule, ScheduleErrorKind, Timer};
 
-use crate::support::{Count, HOUR, Log, hear, in_time, is_balanced, manual, ms, secs, threads, until};
+use crate::support::{Count, HOUR, Log, after, hear, in_time, is_balanced, manual, ms, secs, threads, until};
 
 /// A timer with that schedule, and a log of the time at each occurrence.
 fn log_occurrences(timer: &Timer, clock: &ManualClock, schedule: impl Schedule) -> Log<Duration> {
@@ -55,8 +55,7 @@ fn a_schedule_of_gaps_is_not_early_in_real_time() {
 fn a_schedule_without_occurrence_makes_no_timer() {
     let (timer, clock) = manual();
     let (count, never) = (Count::default(), |_: Instant| None);
-    let counted = count.clone();
-    let refused = timer.schedule_with(never, move || counted.one()).expect_err("there is no timer");
+    let refused = timer.schedule_with(never, count.adds()).expect_err("there is no timer");
     assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
     clock.advance(HOUR);
     assert_eq!((count.get(), timer.stats().scheduled), (0, 0));
@@ -225,9 +224,7 @@ fn a_schedule_that_stands_still_starves_no_other_in_real_time() {
     let stands = move |at: Instant| Some(at);
     timer.schedule_with(stands, move || counted.one()).expect("the timer is open");
     let (sender, receiver) = std::sync::mpsc::channel();
-    timer
-        .schedule_after(ms(30), move || sender.send(()).expect("the test waits"))
-        .expect("the timer is open");
+    after(&timer, ms(30), move || sender.send(()).expect("the test waits"));
     hear(&receiver);
     until("the timer recurs", || count.get() >= 3);
     assert!(timer.shutdown().len() == 1);

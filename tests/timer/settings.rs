@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{BuildError, Clock, Executor, Figures, Job, ManualClock, Timer, TimerBuilder};
 
-use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
+use crate::support::{Built, Count, after, are_threads, hear, manual, ms, secs, threads, threads_named};
 
 /// The error of these settings.
 fn refusal(builder: TimerBuilder) -> BuildError {
@@ -67,10 +67,10 @@ fn pinning_more_shards_than_cores_is_refused() {
 /// system refuses, they say so. Threads are pinned only on request.
 #[test]
 fn a_pinned_thread_runs_on_its_core() {
-    let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
+    let timer = Timer::builder().shards(1).pin_to_cores(true).built();
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(core_affinity::get_core_ids()).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     let may_run_on = hear(&receiver).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
     let stats = timer.stats();
     assert_eq!(stats.total.core, None);
@@ -88,7 +88,7 @@ fn each_pinned_shard_has_its_own_core() {
     let Some(cores) = core_affinity::get_core_ids().map(|ids| ids.len()).filter(|&cores| cores > 0) else {
         return;
     };
-    let timer = Timer::builder().shards(cores).pin_to_cores(true).build().expect("a core for each");
+    let timer = Timer::builder().shards(cores).pin_to_cores(true).built();
     let mut pinned: Vec<_> = timer.stats().shards.iter().filter_map(|shard| shard.core).collect();
     let before = pinned.len();
     pinned.sort_unstable();
@@ -99,11 +99,10 @@ fn each_pinned_shard_has_its_own_core() {
 /// The threads have the requested name with the shard's number, and callbacks run on them.
 #[test]
 fn threads_have_names() {
-    let timer =
-        Timer::builder().shards(3).thread_name("wheels").build().expect("settings within their limits");
+    let timer = Timer::builder().shards(3).thread_name("wheels").built();
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(thread::current().name().map(str::to_owned)).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     let name = hear(&receiver).expect("it has a name");
     assert!(["wheels-0", "wheels-1", "wheels-2"].contains(&&*name), "{name}");
     if let Some(names) = threads_named("wheels-") {
@@ -115,13 +114,12 @@ fn threads_have_names() {
 #[test]
 fn a_manual_clock_has_no_threads() {
     let clock = ManualClock::new();
-    let timer = Timer::builder().clock(clock.clone()).shards(3).thread_name("none").build();
-    let timer = timer.expect("settings within their limits");
+    let timer = Timer::builder().clock(clock.clone()).shards(3).thread_name("none").built();
     are_threads("none-", 0);
     assert_eq!(timer.shards(), 3);
     let (sender, receiver) = mpsc::channel();
     let tell = move || sender.send(thread::current().id()).expect("the test waits");
-    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    after(&timer, ms(1), tell);
     clock.advance(ms(1));
     assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
 }
@@ -137,12 +135,11 @@ fn a_user_defined_clock_sets_the_speed() {
         }
     }
     let start = Instant::now();
-    let timer =
-        Timer::builder().clock(Double(start)).shards(1).build().expect("settings within their limits");
+    let timer = Timer::builder().clock(Double(start)).shards(1).built();
     let (sender, receiver) = mpsc::channel();
     let (begin, inner) = (timer.now(), timer.clone());
     let tell = move || sender.send(inner.now() - begin).expect("the test waits");
-    timer.schedule_after(ms(100), tell).expect("the timer is open");
+    after(&timer, ms(100), tell);
     let passed = hear(&receiver);
     assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
 }
@@ -162,10 +159,9 @@ fn a_clock_that_wraps_a_manual_clock_is_driven_by_it() {
     }
     let (clock, reads) = (ManualClock::new(), Count::default());
     let wrapped = Counting(clock.clone(), reads.clone());
-    let timer = Timer::builder().clock(wrapped).build().expect("settings within their limits");
+    let timer = Timer::builder().clock(wrapped).built();
     let count = Count::default();
-    let mine = count.clone();
-    timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+    timer.schedule_every(ms(10), count.adds()).expect("the timer is open");
     clock.advance(secs(1));
     assert_eq!(count.get(), 100);
     assert!(reads.get() > 100);
@@ -179,7 +175,7 @@ fn debug_output_names_the_type_and_its_settings() {
     assert!(format!("{:?}", Timer::builder().shards(3)).contains("shards: Some(3)"));
     clock.advance(ms(1500));
     assert!(format!("{clock:?}").contains("1.5s"));
-    timer.schedule_after(ms(1), || ()).expect("the timer is open");
+    after(&timer, ms(1), || ());
     assert!(format!("{:?}", timer.stats().lateness).contains("p99"));
     assert!(format!("{:?}", timer.shutdown()).contains("len: 1"));
     assert_eq!(Figures::default().pending, 0);
@@ -223,10 +219,10 @@ fn a_clock_and_an_executor_may_be_shared() {
     });
     let timers = [(); 2].map(|()| {
         let builder = Timer::builder().clock(Arc::clone(&clock)).executor(Arc::clone(&executor));
-        builder.build().expect("settings within their limits")
+        builder.built()
     });
     for timer in &timers {
-        timer.schedule_after(ms(5), || ()).expect("the timer is open");
+        after(timer, ms(5), || ());
     }
     manual.advance(ms(5));
     assert_eq!((runs.get(), timers.map(|timer| timer.stats().fired)), (2, [1, 1]));

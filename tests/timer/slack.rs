@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{DelayQueue, ManualClock, Timer};
 
-use crate::support::{HOUR, Log, by_hand, is_balanced, ms, secs};
+use crate::support::{HOUR, Log, after, by_hand, is_balanced, ms, secs};
 
 fn with_slack(slack: Duration) -> (Timer, ManualClock) {
     by_hand(Timer::builder().shards(1).slack(slack))
@@ -21,11 +21,11 @@ fn a_callback_is_due_within_the_slack() {
     let start = timer.now() - ms(3);
     for (deadline, due) in [(4, 8), (9, 16), (17, 24), (55, 64), (64, 64), (65, 72), (1_020, 1_024)] {
         let due = Some(start + ms(due));
-        let key = timer.schedule_after(ms(deadline - 3), || ()).expect("the timer is open");
+        let key = after(&timer, ms(deadline - 3), || ());
         assert_eq!(timer.deadline(key), due, "{deadline}");
         let key = timer.schedule_at(start + ms(deadline), || ()).expect("the timer is open");
         assert_eq!(timer.deadline(key), due, "{deadline}");
-        let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let key = after(&timer, HOUR, || ());
         let key = timer.reschedule_at(key, start + ms(deadline)).expect("it is pending");
         assert_eq!(timer.deadline(key), due, "{deadline}");
         let at = start + ms(deadline);
@@ -42,8 +42,8 @@ fn a_callback_is_due_within_the_slack() {
 fn the_slack_puts_nothing_off_for_ever() {
     let (timer, clock) = with_slack(HOUR);
     clock.advance(ms(5));
-    let never = timer.schedule_after(Duration::MAX, || ()).expect("the timer is open");
-    timer.schedule_after(Duration::ZERO, || ()).expect("the timer is open");
+    let never = after(&timer, Duration::MAX, || ());
+    after(&timer, Duration::ZERO, || ());
     timer.schedule_at(timer.now() - ms(4), || ()).expect("the timer is open");
     clock.advance(HOUR);
     assert_eq!((timer.stats().fired, timer.deadline(never)), (2, None));
@@ -57,7 +57,7 @@ fn a_slack_within_a_tick_changes_nothing() {
     for slack in [Duration::ZERO, Duration::from_micros(999)] {
         let (timer, _clock) = with_slack(slack);
         for deadline in 1..100 {
-            let key = timer.schedule_after(ms(deadline), || ()).expect("the timer is open");
+            let key = after(&timer, ms(deadline), || ());
             assert_eq!(timer.deadline(key), Some(timer.now() + ms(deadline)));
         }
     }
@@ -94,7 +94,7 @@ fn timers_share_ticks_within_the_slack() {
     let queue = DelayQueue::new(&timer);
     let (mut ticks, begin) = (BTreeSet::new(), timer.now());
     for i in 0..1_000 {
-        let key = timer.schedule_after(secs(5), || ()).expect("the timer is open");
+        let key = after(&timer, secs(5), || ());
         ticks.insert(timer.deadline(key).expect("it is near"));
         queue.insert(i, secs(5)).expect("it is open");
         clock.advance(ms(1));
@@ -118,7 +118,7 @@ fn timers_share_ticks_within_the_slack() {
 fn a_slack_without_end_is_taken_at_its_word() {
     let (timer, clock) = with_slack(Duration::MAX);
     for delay in [ms(5), HOUR, Duration::MAX] {
-        timer.schedule_after(delay, || panic!("it is early")).expect("the timer is open");
+        after(&timer, delay, || panic!("it is early"));
     }
     let exact = timer.now() + ms(7);
     timer.schedule_within(exact..=exact, || ()).expect("the timer is open");

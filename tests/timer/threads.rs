@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use shardwheel::{Drivers, Timer};
 
-use crate::support::{Count, ms, until};
+use crate::support::{Built, Count, after, ms, until};
 #[cfg(target_os = "linux")]
 use crate::support::{HOUR, alone, secs};
 
@@ -37,8 +37,7 @@ fn each_thread_calls_its_functions_once() {
             on_start.one();
         })
         .on_thread_stop(move || on_stop.one())
-        .build()
-        .expect("settings within their limits");
+        .built();
     assert_eq!((starts.get(), stops.get()), (3, 0));
     let mut names: Vec<_> = receiver.try_iter().flatten().collect();
     names.sort();
@@ -58,11 +57,10 @@ fn a_panic_in_them_ends_no_thread() {
         .on_thread_start(|| panic!("at the start"))
         .on_thread_stop(|| panic!("at the end"))
         .on_panic(move |_| reported.one())
-        .build()
-        .expect("settings within their limits");
+        .built();
     assert_eq!((timer.stats().panics, reports.get()), (2, 2));
     let (sender, receiver) = mpsc::channel();
-    timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("the timer is open");
+    after(&timer, ms(1), move || sender.send(()).unwrap());
     receiver.recv().expect("the callback runs");
     shut_down_until(&timer, || reports.get() == 4);
     assert_eq!(reports.get(), 4);
@@ -81,8 +79,7 @@ fn the_last_one_may_use_the_timer() {
             let _ = timer.schedule_after(ms(1), || ());
             assert_eq!(timer.shutdown().count(), 0);
         })
-        .build()
-        .expect("settings within their limits");
+        .built();
     sender.send(timer.clone()).expect("the hook receives it");
     drop(timer.shutdown());
     assert_eq!(timer.stats().panics, 0);
@@ -97,10 +94,10 @@ fn callbacks_run_on_stacks_of_the_given_size() {
         let rest = if levels == 0 { 0 } else { deep(levels - 1) };
         block[levels % 1_024].wrapping_add(rest)
     }
-    let timer = Timer::builder().thread_stack_size(64 << 20).build().expect("settings within their limits");
+    let timer = Timer::builder().thread_stack_size(64 << 20).built();
     let (sender, receiver) = mpsc::channel();
     let callback = move || sender.send(deep(std::hint::black_box(20_000))).unwrap();
-    timer.schedule_after(ms(1), callback).expect("the timer is open");
+    after(&timer, ms(1), callback);
     receiver.recv().expect("the stack is large enough");
 }
 
@@ -161,7 +158,7 @@ fn in_a_child(is_right: impl FnOnce() -> bool) {
 #[cfg(target_os = "linux")]
 fn fires(timer: &Timer, limit: Duration) -> bool {
     let (sender, receiver) = mpsc::channel();
-    timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
+    after(timer, ms(1), move || sender.send(()).unwrap());
     receiver.recv_timeout(limit).is_ok()
 }
 
@@ -194,7 +191,7 @@ fn a_forked_process_and_the_global_timer() {
         assert!(fires(Timer::global(), secs(20)));
         in_a_child(|| {
             let global = Timer::global();
-            let key = global.schedule_after(HOUR, || ()).expect("it is open");
+            let key = after(global, HOUR, || ());
             !fires(global, ms(200)) && global.cancel(key) && global.stats().pending == 1 && makes_one()
         });
     });

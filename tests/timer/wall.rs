@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shardwheel::{Job, ManualClock, ScheduleErrorKind, Timer, WallSchedule};
 
-use crate::support::{Count, HOUR, Log, is_balanced, manual, ms, secs, threads, until};
+use crate::support::{Built, Count, HOUR, Log, is_balanced, manual, ms, secs, threads, until};
 
 const MINUTE: Duration = secs(60);
 const DAY: Duration = secs(24 * 3600);
@@ -184,8 +184,7 @@ fn a_date_between_two_readings_is_due() {
     // Ten seconds later at each reading.
     let wall = move || BEGIN + secs(10) * u32::try_from(readings.one_more()).expect("few readings");
     let dates = WallSchedule::new(every(secs(10))).clock(wall).look_every(ms(1));
-    let counted = count.clone();
-    timer.schedule_with(dates, move || counted.one()).expect("the timer is open");
+    timer.schedule_with(dates, count.adds()).expect("the timer is open");
     clock.advance(ms(100));
     assert!(count.get() >= 99, "{} calls, of a hundred looks", count.get());
 }
@@ -245,8 +244,7 @@ fn the_last_date_ends_the_timer() {
 fn a_job_that_waited_looks_at_the_clock_again() {
     let (jobs, waiting) = std::sync::mpsc::channel::<Job>();
     let clock = ManualClock::new();
-    let builder = Timer::builder().clock(clock.clone()).executor_fn(move |job| drop(jobs.send(job)));
-    let timer = builder.build().expect("settings within their limits");
+    let timer = Timer::builder().clock(clock.clone()).executor_fn(move |job| drop(jobs.send(job))).built();
     let (wall, log) = (Wall::new(&clock), Log::new());
     schedule(&timer, &wall, &log, every(MINUTE));
     clock.advance(MINUTE);

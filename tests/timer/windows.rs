@@ -50,8 +50,7 @@ fn an_empty_window_is_an_error() {
     let (timer, _clock) = manual();
     let start = timer.now() + ms(10);
     let runs = Count::default();
-    let count = runs.clone();
-    let refused = timer.schedule_within(start..=start - ms(3), move || count.one());
+    let refused = timer.schedule_within(start..=start - ms(3), runs.adds());
     let refused = refused.expect_err("the window is empty");
     assert_eq!(refused.kind(), ScheduleErrorKind::WindowEndsBeforeStart { by: ms(3) });
     assert!(refused.to_string().contains("3ms"), "{refused}");

@@ -12,8 +12,7 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `backup.rs` has the subcommands `check` and `copy`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand;
-//! `sandbox.rs` lets a fuzzer be the broker of a worker.
+//! arguments; `backup.rs` has the subcommands `check` and `copy`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
 
 #[macro_use]
 mod log;
@@ -25,7 +24,6 @@ mod client;
 mod cluster;
 mod exchange;
 mod feed;
-pub mod sandbox;
 #[cfg(test)]
 mod scarce;
 mod serve;

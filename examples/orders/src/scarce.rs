@@ -1,13 +1,8 @@
 //! Random cases for tests: scarce stock, and events that meet at the same instants; and how they end by a
-//! model of the rules, which shares no code with the shop, and by the program `order-reconciliation`.
+//! model of the rules, which shares no code with the shop.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use order_reconciliation::Streams;
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
 
 use crate::serve::books::Shop;
@@ -71,69 +66,4 @@ fn end(shop: Shop, order: &PlacedOrder, payments: &[MadePayment]) -> &'static st
         sum += payment.amount;
     }
     if sum == order.amount { "confirmed" } else { "released" }
-}
-
-/// How many orders end in each way.
-pub(crate) fn totals<'a>(ends: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, u64> {
-    let mut totals = BTreeMap::new();
-    ends.into_iter().for_each(|end| *totals.entry(end.to_owned()).or_default() += 1);
-    totals
-}
-
-/// The program `order-reconciliation`, with files in a directory of its own.
-pub(crate) struct Replay(PathBuf);
-
-impl Replay {
-    pub(crate) fn new() -> Self {
-        let directory = std::env::temp_dir().join(format!("orders-scarce-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("a directory");
-        Self(directory)
-    }
-
-    /// How many orders end in each way.
-    pub(crate) fn totals(
-        &self,
-        shop: Shop,
-        orders: &[PlacedOrder],
-        payments: &[MadePayment],
-    ) -> BTreeMap<String, u64> {
-        let (mut placed, mut paid) =
-            ("order_id,item,quantity,amount_cents,placed_at_ms\n".to_owned(), String::new());
-        for PlacedOrder { order_id, item, quantity, amount, placed_at } in orders {
-            let _ = writeln!(placed, "{order_id},{item},{quantity},{amount},{placed_at}");
-        }
-        for MadePayment { order_id, amount, paid_at } in payments {
-            let _ = writeln!(paid, "{order_id},{amount},{paid_at}");
-        }
-        let placed = self.write("orders.csv", placed);
-        let paid = self.write("payments.csv", format!("order_id,amount_cents,paid_at_ms\n{paid}"));
-        let (stock, check_after) = (shop.stock.to_string(), format!("{}ms", shop.check_after));
-        let args = ["order-reconciliation", "--json", "--stock", &stock, "--check-after", &check_after];
-        let files = [OsString::from("--orders"), placed.into(), "--payments".into(), paid.into()];
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut streams = Streams { input: &mut &b""[..], out: &mut out, err: &mut err };
-        let code = order_reconciliation::run(args.map(OsString::from).into_iter().chain(files), &mut streams);
-        assert_eq!((code, String::from_utf8_lossy(&err).as_ref()), (0, ""));
-        let report = serde_json::from_slice::<serde_json::Value>(&out).expect("a report");
-        let count = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64).expect("a number");
-        let ends = ["paid_early", "confirmed", "released", "orders/sold_out"];
-        let counts = ends.map(|end| (end.trim_start_matches("orders/"), count(&format!("/0/{end}"))));
-        counts
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(end, count)| (end.to_owned(), count))
-            .collect()
-    }
-
-    fn write(&self, name: &str, text: String) -> PathBuf {
-        let path = Path::new(&self.0).join(name);
-        fs::write(&path, text).expect("a file");
-        path
-    }
-}
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

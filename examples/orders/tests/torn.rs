@@ -1,14 +1,11 @@
 //! A last commit that a crash tears: the storage under the store records every write, and a crash
-//! keeps what was synced, and of the later writes any part. And a disk that flips bits of what it keeps.
+//! keeps what was synced, and of the later writes any part. `damage.rs` has a disk that flips bits.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Error, ErrorKind};
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orders::store::{
-    Changes, Disk, EndState, Ended, History, Open, Part, Payment, Recovery, Store, StoreError,
-};
+use orders::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Recovery, Store};
 use redb::StorageBackend;
 
 /// Storage in memory, and what was done to it since `remember`.
@@ -260,73 +257,5 @@ fn a_commit_of_which_any_writes_are_lost_is_there_whole_or_not_at_all() {
             }
         }
         reopen(bytes, &|| format!("round {round}: synced {synced}, ended at {end} of {}", steps.len()));
-    }
-}
-
-/// Everything that a store answers is what was stored, or an error: `recorded` without its last commit has
-/// orders 2 to 40 pending, and order 1 ended.
-fn use_all(store: &Disk) -> Result<(), StoreError> {
-    let right = |open: &Open| assert_eq!(*open, order(open.order_id), "what is served was stored");
-    for id in 1..42 {
-        store.open(id).unwrap_or_default().iter().for_each(right);
-        let ended = store.ended(id).unwrap_or_default();
-        ended.iter().for_each(|end| assert_eq!((&end.order, end.seq, end.decided_at), (&order(1), 1, 9)));
-        let paid = Payment { payment_id: format!("p-{id}"), order_id: id, amount: 1_999 };
-        let found = store.payment(&paid.payment_id).unwrap_or_default();
-        assert!(found.is_none_or(|content| content == paid.content()), "payment {id}");
-    }
-    for outcome in store.outcomes(0, 100).unwrap_or_default().into_iter().flatten() {
-        assert_eq!((outcome.seq, outcome.order_id, outcome.decided_at), (1, 1, 9));
-    }
-    let Part { orders, .. } = store.pending(0..u128::MAX, 100).unwrap_or_default();
-    orders.iter().for_each(right);
-    store.recover(&mut Seen::default())?;
-    store.commit(&changes(2..32, 41..71))
-}
-
-/// The variable that tells a child where to begin.
-const BEGIN: &str = "TORN_BEGIN";
-
-/// Damages a store in one way after the other, from the one on that the environment names. Returns how many of
-/// these stores could not go on.
-fn flip_bits(begin: usize) -> usize {
-    let (start, _) = recorded();
-    let sector = |at: usize| at * 512..(at + 1) * 512;
-    let used = (0..start.len() / 512).filter(|&at| start[sector(at)].iter().any(|&byte| byte != 0));
-    let ways = used.flat_map(|at| (0..24).map(move |way| (at, way)));
-    let failed = |(number, (at, way)): (usize, (usize, usize))| {
-        println!("way {number}");
-        let (mut bytes, mut rng) = (start.clone(), fastrand::Rng::with_seed(number as u64));
-        match way {
-            0 => bytes[sector(at)].fill(0),
-            1..=8 => bytes[sector(at)].iter_mut().for_each(|byte| *byte = rng.u8(..)),
-            _ => bytes[rng.usize(sector(at))] ^= 1 << rng.u8(0..8),
-        }
-        Disk::on(Tape::holding(bytes)).and_then(|store| use_all(&store)).is_err()
-    };
-    ways.enumerate().skip(begin).filter(|&way| failed(way)).count()
-}
-
-/// None of that is a panic, and all that is served is what was stored. Where the engine panics twice the process
-/// ends, so a child does it, and says why; the next one goes on.
-#[test]
-fn bits_that_a_disk_flips_are_errors() {
-    if let Ok(begin) = std::env::var(BEGIN) {
-        let failed = flip_bits(begin.parse().expect("a number"));
-        return println!("failed {failed}");
-    }
-    let (mut begin, mut ended) = (0, 0);
-    loop {
-        let mut child = Command::new(std::env::current_exe().expect("this program"));
-        child.args(["--exact", "bits_that_a_disk_flips_are_errors", "--nocapture"]);
-        let child = child.env(BEGIN, begin.to_string()).output().expect("it starts");
-        let [out, err] = [&child.stdout, &child.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        let way = out.lines().rev().find_map(|line| line.rsplit_once("way ")?.1.parse::<usize>().ok());
-        if child.status.success() {
-            assert!(way.is_some_and(|way| way > 100) && !out.contains("failed 0"), "{out}");
-            break println!("{way:?} ways, {ended} of them ended the process");
-        }
-        assert!(child.status.code() == Some(2) && err.contains("a whole copy in its place"), "{out}{err}");
-        (begin, ended) = (way.expect("a number") + 1, ended + 1);
     }
 }

@@ -19,7 +19,7 @@ pub fn build(arguments: &[&str], profile: &str, module: &str, files: &[&str]) ->
     let (target, out) = ("wasm32-unknown-unknown", Path::new(PACKAGE).join("target/site").join(module));
     let built = Command::new(cargo)
         .current_dir(PACKAGE)
-        .args(["build", "--locked", "--target", target, "--target-dir", "target"])
+        .args(["build", "--target", target, "--target-dir", "target"])
         .args(arguments)
         .status()?;
     if !built.success() {

@@ -9,6 +9,8 @@
 //! SHARDWHEEL_SCHEDULE=91010c... cargo test --release a_name -- --nocapture
 //! ```
 
+#![cfg(shardwheel_shuttle)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

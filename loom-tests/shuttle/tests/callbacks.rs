@@ -1,6 +1,7 @@
 //! Timers of two shards, whose two drivers change hands while callbacks block, schedule, cancel and
 //! move other timers.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use shardwheel::Placement;

@@ -1,5 +1,6 @@
 //! Delay queues with several consumers, of both kinds.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::future::{Future, poll_fn};

@@ -1,5 +1,6 @@
 //! Groups on whole timers: callbacks, a recurring one, sleeps, and their ends.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A mistake that was put in on purpose is found, and the schedule that has shown it shows it again
 //! from its string. Also the check that the mistake is what is found.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::future::Future;

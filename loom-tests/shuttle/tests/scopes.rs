@@ -1,5 +1,6 @@
 //! Tasks on several threads, in the scope of a manual clock.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::future::pending;

@@ -1,5 +1,6 @@
 //! Shutdowns from inside and from outside, at the same time.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

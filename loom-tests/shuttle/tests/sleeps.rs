@@ -1,5 +1,6 @@
 //! Sleeps that are dropped, reset, and polled with other wakers while they fire.
 
+#![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::future::Future;

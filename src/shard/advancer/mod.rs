@@ -130,8 +130,6 @@ struct Hands {
     overdue: Vec<Overdue>,
     /// For the next advance: busy nodes, and timers rearmed for the past.
     deferred: Vec<NodeId>,
-    /// Held nodes whose tick has come: an advance visits them if a producer says so.
-    aside: Vec<NodeId>,
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change

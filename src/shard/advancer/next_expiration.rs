@@ -61,9 +61,7 @@ impl<T> Advancer<T> {
     /// The earliest tick of what producers may have changed or added, other than in the wheels.
     #[inline]
     fn earliest_known_anew(&self) -> Option<Tick> {
-        let deferred = self.earliest_of(&self.hands.deferred);
-        let aside = if self.shared.is_aside_used() { self.earliest_of(&self.hands.aside) } else { None };
-        earlier(earlier(deferred, aside), self.earliest_in_inbox())
+        earlier(self.earliest_of(&self.hands.deferred), self.earliest_in_inbox())
     }
 
     /// The tick at which the early cascade next has something to do, or a later one if it has

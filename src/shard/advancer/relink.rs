@@ -42,15 +42,12 @@ impl<T> Advancer<T> {
     /// Whether nodes wait for the next advance to take them in.
     #[inline]
     pub(super) fn has_newcomers(&self) -> bool {
-        !self.hands.deferred.is_empty() || self.shared.has_inbox() || self.shared.is_aside_used()
+        !self.hands.deferred.is_empty() || self.shared.has_inbox()
     }
 
     /// Takes in the newcomers.
     #[inline(never)]
     pub(super) fn take_in_newcomers(&mut self) {
-        if self.shared.take_aside_used() {
-            self.visit_aside();
-        }
         let inbox = self.shared.take_inbox();
         if self.hands.deferred.is_empty() && inbox == NIL {
             return;
@@ -83,21 +80,6 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places the nodes of `aside` that are no longer held, or that have been armed and cancelled
-    /// once more.
-    pub(super) fn visit_aside(&mut self) {
-        let mut at = 0;
-        while let Some(&id) = self.hands.aside.get(at) {
-            let (node, word) = (self.node(id), self.node(id).word());
-            if word.is(Status::Held) && node.linked_for(word) <= self.now {
-                at += 1;
-            } else {
-                self.hands.aside.swap_remove(at);
-                self.relink(id);
-            }
-        }
-    }
-
     /// The word of a node that is about to be placed for its deadline. If its timer is due later
     /// than `base`, this first marks the node as displaced. Lock-free: it repeats only if a
     /// producer has changed the timer.
@@ -111,9 +93,9 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places a node that is not to be yielded now: in a bucket, in `overdue`, in `deferred` or in
-    /// `aside`. Frees a dead node. Looks a second time at a node that is busy, or held for a tick
-    /// that has come (see [`protocol`](crate::shard::shared::protocol)).
+    /// Places a node that is not to be yielded now: in a bucket, in `overdue` or in `deferred`.
+    /// Frees a dead node. Looks a second time at a busy node (see
+    /// [`protocol`](crate::shard::shared::protocol)).
     pub(super) fn relink(&mut self, id: NodeId) {
         if !self.place_at_once(id, false) {
             self.shared.clock.pass_fence();
@@ -136,11 +118,8 @@ impl<T> Advancer<T> {
                     self.hands.overdue.insert(at, Overdue { deadline, place: 0, id });
                 }
             }
-            Status::Cancelled => _ = self.free_if_dead(id),
-            // The bucket is in time for the next timer, which is due no earlier.
-            Status::Held if node.linked_for(word) > self.now => self.link_for(node.linked_for(word), id),
-            Status::Held if is_second_look => self.hands.aside.push(id),
-            // A busy node. A timer whose payload is out is never in hand.
+            Status::Cancelled if self.free_if_dead(id) => {}
+            // A node in which a producer is at work. A timer whose payload is out is never in hand.
             _ if is_second_look => self.hands.deferred.push(id),
             _ => return false,
         }

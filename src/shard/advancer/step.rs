@@ -53,7 +53,7 @@ impl<T> Advancer<T> {
             self.set_flushed(tick - 1);
             self.take_bucket(geometry.slot(0, tick), None);
             if tick == self.now {
-                // Before the cascade: a held node may be armed meanwhile for this very tick, whose
+                // Before the cascade: a dead node may be reused meanwhile for this very tick, whose
                 // bucket then holds it.
                 self.private.find_next(geometry, tick.checked_add(1));
             }

@@ -97,7 +97,6 @@ impl<T> Advancer<T> {
     pub(super) fn begin_pass(&mut self) {
         let levels = self.shared.height().max(self.private.height());
         self.sweep.next = Some((levels.saturating_sub(1), Some(0)));
-        self.visit_aside();
         // Earlier cancels do not count: the first step of a pass is as short as the others.
         self.sweep.made = self.shared.dead_made();
     }

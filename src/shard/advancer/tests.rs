@@ -201,13 +201,13 @@ fn late_timers_fire_in_order() {
     assert_eq!(fire(9), [2, 3, 6, 4, 0, 5]);
 }
 
-/// A clock that jumps to an overflow bucket places its timers that are not due, and frees or defers
-/// the nodes of cancelled ones.
+/// A clock that jumps to an overflow bucket places its timers that are not due, and frees the
+/// nodes of cancelled ones.
 #[test]
 fn a_bucket_is_cascaded_where_the_clock_leaps() {
     let (scheduler, mut advancer) = small();
     let keys: Vec<_> = (16..20).flat_map(|deadline| schedule(&scheduler, deadline, 5)).collect();
-    // One is dead then, and one is held by its canceller.
+    // Both nodes are dead.
     cancel(&scheduler, &[keys[7], keys[12]]);
     for (now, fired) in [(16, 5), (17, 4), (18, 4), (19, 5)] {
         let drain = advancer.advance(now);

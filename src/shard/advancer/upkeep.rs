@@ -19,7 +19,7 @@
 //!
 //! # Leftovers
 //!
-//! An idle thread keeps some free nodes and a held one, and a few dead nodes are tolerated. Each of
+//! An idle thread keeps some free nodes, and a few dead nodes are tolerated. Each of
 //! these may keep a whole segment. So the advancer reclaims them if there is memory that the
 //! pending timers do not need, and nothing has been scheduled since the last upkeep (or the caller
 //! asks, by [`Advancer::maintain`]).
@@ -195,19 +195,12 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Takes what lanes keep, their free nodes and held ones, where the system can do that.
+    /// Takes the free nodes that lanes keep, where the system can do that.
     pub(super) fn take_from_lanes(&mut self) {
         let mut kept = Vec::new();
         let (shared, reclaimer) = self.shared.parts();
         shared.lanes.revoke(reclaimer, |nodes| kept.push(nodes));
-        for (free, mut held) in kept {
-            self.shared.slab.give_words(std::iter::once(free), self.shared.keep());
-            if !held.is_none() {
-                // It is then a dead node like any other.
-                self.shared.slab.regain(&mut held).into_vacant().cancelled();
-                self.shared.note_aside_used();
-            }
-        }
+        self.shared.slab.give_words(kept.into_iter(), self.shared.keep());
     }
 
     fn activity(&self) -> u64 {

@@ -20,8 +20,7 @@
 //! | right | to | who has it |
 //! |---|---|---|
 //! | [`FreeWord`] | free nodes of one word | a lane; the advancer, on the way to the free bits |
-//! | [`OwnedNode`] | a node without a payload | a producer within a call; the advancer, which takes what lanes keep |
-//! | [`Held`] | the same, without a borrow | a lane |
+//! | [`OwnedNode`] | a node without a payload | a producer within a call |
 //! | [`Freed`] | a free node that is in no list | the advancer |
 
 mod freed;
@@ -31,7 +30,7 @@ mod unlink;
 pub(crate) mod walk;
 
 pub(crate) use self::freed::{Freed, FreedNodes};
-pub(crate) use self::rights::{FreeWord, Held, InHand, OwnedNode, Stay};
+pub(crate) use self::rights::{DeadNode, FreeWord, InHand, OwnedNode, Stay};
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::hardware;
@@ -39,7 +38,7 @@ use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
-use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::node::{Node, NodeId};
 use crate::size::size;
 use crate::sync::plain::AtomicU32 as PlainU32;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Trace, hint};
@@ -106,19 +105,24 @@ impl<T> Slab<T> {
         Some((segment.node(stay.id), segment.era))
     }
 
-    /// Turns the right to a held node into one that borrows; nothing is held afterwards.
-    ///
-    /// # Panics
-    ///
-    /// If nothing is held.
+    /// Takes a dead node that the advancer has not met since the cancel, for a timer due at
+    /// `deadline`. The caller uses it where it is linked.
     #[inline]
-    pub(crate) fn regain(&self, held: &mut Held) -> OwnedNode<'_, T> {
-        assert!(!held.is_none(), "a node is held");
-        let (id, word) = (std::mem::replace(&mut held.node, NIL), held.word);
-        // SAFETY: the caller has the right to the node, so it is in use, and its segment stays.
-        let (node, era) = unsafe { self.owned(id) };
-        // SAFETY: the vacant node's right became the one that is given up here.
-        OwnedNode { id, era, vacant: unsafe { node.regain(word) }, linked_for: Some(held.linked_for) }
+    pub(crate) fn reuse(
+        &self,
+        dead: &DeadNode,
+        free: &FreeWord,
+        who: &Participant,
+        deadline: Tick,
+    ) -> Option<OwnedNode<'_, T>> {
+        // Protects: the node. The advancer may have freed it, and given its segment back.
+        let stay = self.stay(dead.node, free, who);
+        let (node, era) = self.get(&stay)?;
+        let taken =
+            if era == dead.era { node.reuse(dead.word, deadline)?.without_borrow() } else { return None };
+        // SAFETY: the caller has just taken the node, so it is in use, and its segment stays.
+        let (node, era) = unsafe { self.owned(dead.node) };
+        Some(OwnedNode { id: dead.node, era, vacant: node.resume(taken), is_linked: true })
     }
 
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.
@@ -184,7 +188,7 @@ impl<T> Slab<T> {
             hardware::prefetch_for_writing(std::ptr::from_ref(node).wrapping_add(32));
             // SAFETY: the node was among the caller's free nodes, and is not any more.
             if let Some(vacant) = unsafe { node.prepare(deadline) } {
-                return Ok(OwnedNode { id, era, vacant, linked_for: None });
+                return Ok(OwnedNode { id, era, vacant, is_linked: false });
             }
             // A worn-out node stays in use, and its segment stays for it.
         }

@@ -30,7 +30,7 @@ pub(crate) struct Node<T> {
     /// Constant while the timer is pending. Written by the owner of a free node and, where it arms
     /// a timer anew, by the advancer.
     pub(super) base: AtomicU64,
-    /// Constant while the timer is pending. Written by the owner of a free or held node.
+    /// Constant while the timer is pending. Written by the owner of the node.
     tag: [AtomicU64; TAGS],
     next: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
@@ -77,12 +77,13 @@ impl<T> Node<T> {
         }
     }
 
-    /// Makes the free node look as if it had held as many timers as it can.
+    /// Makes the node look as if it had held as many timers as it can; returns its word.
     #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
-    pub(super) fn wear_out(&self) {
-        let last = Word::from_raw(0).with_version(u32::MAX);
+    pub(super) fn wear_out(&self, status: Status) -> Word {
+        let last = Word::from_raw(0).with_version(u32::MAX).with_status(status);
         // Ordering: Relaxed, there is one thread.
         self.word.store(last.raw(), Ordering::Relaxed);
+        last
     }
 
     /// The link to the next node of the list.
@@ -138,22 +139,12 @@ impl<T> Node<T> {
         (!word.is_last_version()).then_some(Vacant { node: self, word })
     }
 
-    /// The right to a node that its canceller holds.
-    ///
-    /// # Safety
-    ///
-    /// The caller has given up a [`Vacant`] of this node whose word was `word`, and has not yet got
-    /// it back.
-    #[inline]
-    pub(crate) unsafe fn regain(&self, word: Word) -> Vacant<'_, T> {
-        Vacant { node: self, word }
-    }
-
     /// The right that [`Vacant::without_borrow`] has given up.
     ///
     /// # Panics
     ///
     /// If it is of another node.
+    #[inline]
     pub(crate) fn resume(&self, running: Running) -> Vacant<'_, T> {
         assert_eq!(running.node, std::ptr::from_ref(self).addr(), "a right belongs to its node");
         Vacant { node: self, word: running.word }
@@ -173,6 +164,13 @@ impl<T> Node<T> {
     pub(crate) fn free_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
         let free = word.with_status(Status::Free);
         (word.is(Status::Cancelled) && self.replace(word, free)).then_some(Vacant { node: self, word: free })
+    }
+
+    /// Takes a dead node for another timer where it is linked; `None` if the word has changed.
+    #[inline]
+    pub(super) fn take_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
+        let busy = word.with_status(Status::Cancelling);
+        (word.is(Status::Cancelled) && self.replace(word, busy)).then_some(Vacant { node: self, word: busy })
     }
 
     /// Changes what the word says of a pending timer besides its status; false if the word has
@@ -289,12 +287,14 @@ impl<'n, T> Vacant<'n, T> {
         });
     }
 
-    /// Leaves the node, which is linked, to the advancer.
+    /// Leaves the node dead where it is linked, and returns its word.
     #[inline]
-    pub(crate) fn cancelled(self) {
+    pub(crate) fn cancelled(self) -> Word {
+        let word = self.word.with_status(Status::Cancelled);
         // Ordering: Release, pairs with the Acquire in `word`: the payload is out
         // before another thread may write a new one.
-        self.node.word.store(self.word.with_status(Status::Cancelled).raw(), Ordering::Release);
+        self.node.word.store(word.raw(), Ordering::Release);
+        word
     }
 
     /// Frees the node by a swap of the word; false if its timer has been stopped meanwhile. The
@@ -313,7 +313,8 @@ impl<'n, T> Vacant<'n, T> {
     }
 
     /// The right without a borrow, for [`Node::resume`].
-    pub(super) fn without_borrow(self) -> Running {
+    #[inline]
+    pub(crate) fn without_borrow(self) -> Running {
         Running { node: std::ptr::from_ref(self.node).addr(), word: self.word }
     }
 }

@@ -51,7 +51,7 @@ impl<T> Node<T> {
     /// A thread that comes second finds another status or version and gets `None`.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<T> {
         let (vacant, payload) = self.take(era, generation)?;
-        vacant.cancelled();
+        let _ = vacant.cancelled();
         Some(payload)
     }
 
@@ -62,21 +62,30 @@ impl<T> Node<T> {
         Some(self.win_of(era, generation, Status::Cancelling)?.read())
     }
 
-    /// As [`take`](Self::take), and writes the result of `harvest` directly to `place`, without an
-    /// intermediate copy. With `holds`, the node is [`Held`](Status::Held) by the caller, who may
-    /// use it again where it is linked.
+    /// Cancels the timer of that generation, and writes the result of `harvest` directly to
+    /// `place`, without an intermediate copy. Returns the word of the dead node.
     #[inline(always)]
-    pub(crate) fn take_out<R>(
+    pub(crate) fn cancel_into<R>(
         &self,
         (era, generation): (u32, u64),
-        holds: bool,
         place: &mut Option<R>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<Vacant<'_, T>> {
-        let status = if holds { Status::Held } else { Status::Cancelling };
-        let (vacant, harvested) = self.win_of(era, generation, status)?.harvest(harvest);
+    ) -> Option<Word> {
+        let (vacant, harvested) = self.win_of(era, generation, Status::Cancelling)?.harvest(harvest);
         *place = harvested;
-        Some(vacant)
+        Some(vacant.cancelled())
+    }
+
+    /// Takes the node, dead with that word, for a timer due at `deadline`. `None` if the advancer
+    /// has freed the node, if it is worn out or linked for a later tick, or if `deadline` is too
+    /// far from `base`.
+    #[inline]
+    pub(crate) fn reuse(&self, dead: Word, deadline: Tick) -> Option<Vacant<'_, T>> {
+        // Ordering: Relaxed, the caller acquired the word that published it. It is written only
+        // after the word has changed, and then the swap fails.
+        let base = self.base.load(Ordering::Relaxed);
+        let is_in_time = linked_for(base, dead) <= deadline && deadline - base <= MAX_EXTENSION;
+        if is_in_time && !dead.is_last_version() { self.take_cancelled(dead) } else { None }
     }
 
     /// Moves the pending timer of that generation to `status`.
@@ -222,8 +231,10 @@ impl<T> Node<T> {
 
     /// Returns the earliest deadline for which the node can be reused in place: the tick that the
     /// node is linked for, or a later one.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn linked_for(&self, word: Word) -> Tick {
-        self.deadline(if word.is_displaced() { word } else { word.with_extension(0) })
+        // Ordering: Relaxed, the caller acquired the word that published it.
+        linked_for(self.base.load(Ordering::Relaxed), word)
     }
 
     /// Takes the payload of a timer that is still pending. For the last owner of the slab.
@@ -241,26 +252,21 @@ impl<'n, T> Vacant<'n, T> {
         (next.version(), self.fill(next, payload))
     }
 
-    /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is
-    /// no earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed)
-    /// be armed.
+    /// Puts a timer into a node that the caller has taken to [`reuse`](Node::reuse) it for that
+    /// deadline; returns the timer's version.
     #[inline]
-    pub(crate) fn arm_held(self, deadline: Tick, payload: T) -> u32 {
-        // Ordering: Relaxed, the hold acquired the word that published it.
+    pub(crate) fn arm_in_place(self, deadline: Tick, payload: T) -> u32 {
+        // Ordering: Relaxed, the caller acquired the word that published it.
         let extension = deadline - self.node().base.load(Ordering::Relaxed);
         let word = self.word().next_version_in_place(extension);
         self.fill(word, payload);
         word.version()
     }
+}
 
-    /// Returns whether a held node can take a timer due at `deadline`, which is no earlier than the
-    /// tick that the node is linked for.
-    #[inline]
-    pub(crate) fn can_be_armed(&self, deadline: Tick) -> bool {
-        // Ordering: Relaxed, the caller acquired the word that published it.
-        let base = self.node().base.load(Ordering::Relaxed);
-        !self.word().is_last_version() && deadline - base <= MAX_EXTENSION
-    }
+/// The tick that the node of that word is linked for, or a later one.
+fn linked_for(base: Tick, word: Word) -> Tick {
+    if word.is_displaced() { base.saturating_add(word.extension()) } else { base }
 }
 
 /// Joins the two parts of a generation. No two segments have the same era, and no node of a segment

@@ -38,9 +38,8 @@
 //! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: no other thread writes it) |
 //! | `Cancelling` v | `Pending` v | that winner | a move met the shard's end and puts the payload back, or an exchange has put in another payload (a store) |
 //! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
-//! | `Pending` v | `Held` v | any thread with the key | cancel, by a producer that keeps the node for its next timer |
-//! | `Held` v | `Pending` v + 1 | that producer | reuse in place; the new payload is in (a store, likewise) |
-//! | `Held` v | `Cancelled` v | that producer, or the advancer once it has taken the node from the lane | no timer needs the node (a store, likewise) |
+//! | `Cancelled` v | `Cancelling` v | the canceller, or a later thread in its lane | reuse in place, for the next timer of the lane |
+//! | `Cancelling` v | `Pending` v + 1 | that thread | reuse in place; the new payload is in (a store, likewise) |
 //! | `Pending` v | `Kept` v | the shard's end | it leaves the timer in its node for its caller |
 //! | `Kept` v | `Free` v | the shard's end | it takes the payload out |
 //! | `Pending` v | `Free` v | the advancer, or the shard's end | fire; it takes the payload out and then owns the node |
@@ -55,11 +54,16 @@
 //! outcome once: promise 2 on the `proof` page.
 //!
 //! The advancer waits for no producer. `Cancelling` lasts for a part of one producer's call. An
-//! advancer that meets such a node defers the node to its next advance.
-//! `Held` may last for any time: once the tick has come for which such a node is linked, the
-//! advancer sets the node aside until a producer says that it is in use again (see
-//! [`protocol`](crate::shard::shared::protocol)). A `Running` or `Stopped` node is in no list, and
-//! the thread that runs the payload may take any time.
+//! advancer that meets such a node defers the node to its next advance. A `Running` or `Stopped`
+//! node is in no list, and the thread that runs the payload may take any time.
+//!
+//! # Reuse in place
+//!
+//! A `Cancelled` node belongs to no thread: the advancer that meets it makes it `Free`, or a
+//! producer that wants it for its next timer makes it `Cancelling`. One of the two
+//! compare-and-swaps succeeds. The advancer meets every linked node, and frees each dead node that
+//! it meets. So if the producer succeeds, the advancer has not met the node since the cancel and
+//! has yet to meet it, no later than at the tick that it is linked for.
 //!
 //! # Recurring timers
 //!
@@ -86,8 +90,9 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `exchange` reads it after it has won the word, and so does the thread that holds a cancelled
-//!   node (`linked_for`, `can_be_armed`, `arm_held`): no other thread writes it then.
+//! - `exchange` and `arm_in_place` read it after they have won the word: no other thread writes it
+//!   then. `reuse` swaps a word whose timer is over, and which does not come again once the
+//!   advancer has freed the node.
 //! - The advancer reads it (`pending`, `deadline`), which alone arms timers anew, and not between
 //!   its look and its swap.
 //! - `deadline_of` swaps the word after it has read `base`. Of a timer that recurs, its answer is
@@ -116,8 +121,8 @@ pub(crate) enum Status {
     Free,
     /// Holds a timer that has neither fired nor been cancelled.
     Pending,
-    /// The timer was cancelled or is being moved or changed, by a producer that has access to the
-    /// payload.
+    /// A producer has access to the payload: it cancels, moves or changes the timer, or puts the
+    /// next timer into the node.
     Cancelling,
     /// Holds nothing, and is still linked.
     Cancelled,
@@ -127,8 +132,6 @@ pub(crate) enum Status {
     Running,
     /// As `Running`, and stopped by a producer: it will not be armed anew.
     Stopped,
-    /// Cancelled, still linked, and held by its canceller for the next timer that it schedules.
-    Held,
 }
 
 /// A value of the word.
@@ -153,8 +156,7 @@ impl Word {
             3 => Status::Cancelled,
             4 => Status::Kept,
             5 => Status::Running,
-            6 => Status::Stopped,
-            _ => Status::Held,
+            _ => Status::Stopped,
         }
     }
 
@@ -231,7 +233,7 @@ impl Word {
 mod tests {
     use super::*;
 
-    const ALL: [Status; 8] = [
+    const ALL: [Status; 7] = [
         Status::Free,
         Status::Pending,
         Status::Cancelling,
@@ -239,7 +241,6 @@ mod tests {
         Status::Kept,
         Status::Running,
         Status::Stopped,
-        Status::Held,
     ];
 
     #[test]
@@ -308,11 +309,12 @@ mod tests {
         use crate::vectors::{numbers, show};
         for (raw, extension) in numbers(1, 100).into_iter().zip(numbers(2, 100)) {
             let (word, extension) = (Word(raw), extension & MAX_EXTENSION);
-            if word.is_last_version() {
+            // No status has all bits.
+            if word.is_last_version() || raw & STATUS_MASK == STATUS_MASK {
                 continue;
             }
             let changes = [
-                word.with_status(Status::Held),
+                word.with_status(Status::Stopped),
                 word.displaced(),
                 word.with_extension(extension),
                 word.rearmed(),

@@ -31,21 +31,14 @@ fn pending<T>(node: &Node<T>) -> (Tick, Word) {
     node.pending().expect("it is pending")
 }
 
-/// The right to the node of a timer that has been cancelled, and the tick that the node is linked
-/// for.
-fn hold(node: &Node<Name>, generation: u64) -> (Vacant<'_, Name>, Tick) {
-    hold_at(node, generation, &mut None)
-}
-
-fn hold_at<'n>(node: &'n Node<Name>, generation: u64, place: &mut Option<Name>) -> (Vacant<'n, Name>, Tick) {
-    let held = node.take_out((0, generation), true, place, |slot| Some(slot.read())).expect("pending");
-    let linked_for = node.linked_for(held.word());
-    (held, linked_for)
+/// Cancels the timer; returns the word of the dead node.
+fn cancel(node: &Node<Name>, generation: u64) -> Word {
+    node.cancel_into((0, generation), &mut None, |slot| Some(slot.read())).expect("pending")
 }
 
 /// A displaced node is linked for its extended deadline.
 #[test]
-fn a_displaced_node_is_held_for_its_later_deadline() {
+fn a_displaced_node_is_reused_for_its_later_deadline() {
     for is_displaced in [false, true] {
         let (node, generation) = armed();
         assert_eq!(node.extend(0, generation, BASE + 50), Extended::Done);
@@ -56,28 +49,30 @@ fn a_displaced_node_is_held_for_its_later_deadline() {
         }
         let linked_for = if is_displaced { BASE + 50 } else { BASE };
         assert_eq!(node.linked_for(pending(&node).1), linked_for);
-        assert_eq!(hold(&node, generation).1, linked_for);
+        let dead = cancel(&node, generation);
+        assert!(node.reuse(dead, linked_for - 1).is_none() && node.reuse(dead, linked_for).is_some());
     }
 }
 
 #[test]
-fn a_held_node_holds_the_next_timer() {
+fn a_dead_node_holds_the_next_timer() {
     let (node, generation) = armed();
     let mut place = None;
-    let (held, linked_for) = hold_at(&node, generation, &mut place);
-    assert_eq!((linked_for, place), (BASE, Some("first")));
-    assert_eq!((node.word(), held.word().status()), (held.word(), Status::Held));
-    assert!(held.can_be_armed(BASE) && held.can_be_armed(BASE + MAX_EXTENSION));
-    assert!(!held.can_be_armed(BASE + MAX_EXTENSION + 1));
-    let next: u64 = held.arm_held(BASE + 3, "second").into();
+    let dead = node.cancel_into((0, generation), &mut place, |slot| Some(slot.read())).expect("pending");
+    assert_eq!((node.word(), dead.status(), place), (dead, Status::Cancelled, Some("first")));
+    assert!(node.reuse(dead, BASE - 1).is_none() && node.reuse(dead, BASE + MAX_EXTENSION + 1).is_none());
+    let taken = node.reuse(dead, BASE + MAX_EXTENSION).expect("it is dead");
+    assert!(node.reuse(dead, BASE).is_none() && node.free_cancelled(dead).is_none(), "it is taken");
+    assert_eq!(taken.cancelled(), dead, "it is given up");
+    let next: u64 = node.reuse(dead, BASE).expect("it is dead").arm_in_place(BASE + 3, "second").into();
     assert!(
         next != generation
             && pending(&node).0 == BASE + 3
             && node.status_of(0, next) == Some(Status::Pending)
     );
     assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
-    hold(&node, next).0.cancelled();
-    assert!(node.word().is(Status::Cancelled) && node.free_cancelled(node.word()).is_some());
+    let dead = cancel(&node, next);
+    assert!(node.free_cancelled(dead).is_some() && node.reuse(dead, BASE + 3).is_none());
     assert!(node.word().is(Status::Free));
 }
 
@@ -159,10 +154,8 @@ fn a_worn_out_node_is_not_used_again() {
     let (node, _) = armed();
     assert!(!node.is_worn_out());
     assert_eq!(fire(&node), Some("first"));
-    node.wear_out();
+    let _ = node.wear_out(Status::Free);
     // SAFETY: the node is free, and in no segment.
     assert!(node.is_worn_out() && unsafe { node.prepare(BASE) }.is_none());
-    // SAFETY: as above.
-    let held = unsafe { node.regain(node.peek()) };
-    assert!(!held.can_be_armed(BASE));
+    assert!(node.reuse(node.wear_out(Status::Cancelled), BASE).is_none());
 }

@@ -27,7 +27,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
-use crate::shard::memory::slab::{OwnedNode, Stay};
+use crate::shard::memory::slab::{DeadNode, OwnedNode, Stay};
 use crate::shard::node::{Node, PayloadSlot, Tag};
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
@@ -163,14 +163,11 @@ impl<T> Scheduler<T> {
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
-        let holds = local.nodes.held.is_none() && lane.may_hold;
-        let vacant = node.take_out((era, key.generation), holds, &mut place, harvest)?;
-        if holds {
-            local.nodes.held.hold(key.node(), vacant);
-        } else {
-            vacant.cancelled();
-        }
+        let word = node.cancel_into((era, key.generation), &mut place, harvest)?;
         drop(stay);
+        if lane.may_reuse {
+            local.nodes.last_cancelled = Some(DeadNode::new(key.node(), era, word));
+        }
         self.count_cancelled(lane);
         if self.note_dead(lane, local) {
             self.wake_advancer(entered);
@@ -289,8 +286,8 @@ impl<T> Scheduler<T> {
 
     /// For models: see [`testing`](crate::testing).
     #[cfg(any(shardwheel_loom, shardwheel_model))]
-    pub(crate) fn let_producers_hold(&self) {
-        self.shared.lanes.let_hold();
+    pub(crate) fn let_producers_reuse(&self) {
+        self.shared.lanes.let_reuse();
     }
 
     /// Enters a lane for an operation on the key's timer, and prefetches its node. `None` if the

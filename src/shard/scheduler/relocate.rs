@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::memory::slab::Stay;
+use crate::shard::memory::slab::{Slab, Stay};
 use crate::shard::node::state::Status;
 use crate::shard::node::{Extended, Node, Vacant};
 use crate::shard::shared::lanes::{Lane, Local};
@@ -79,13 +79,13 @@ impl<T> Scheduler<T> {
         // which would keep the segment otherwise.
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
-        let Ok(acquired) = self.acquire(&local.participant, &mut local.nodes, deadline) else {
+        let Ok(acquired) = self.shared.slab.take(&mut local.nodes.free, &local.participant, deadline) else {
             let status = node.status_of(era, key.generation);
             return (status == Some(Status::Pending)).then_some((key, false));
         };
         let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
         let Some((vacant, payload)) = taken else {
-            local.nodes.take_back(acquired);
+            Slab::put_back(&mut local.nodes.free, acquired);
             self.return_spare_nodes(lane, local);
             return None;
         };
@@ -94,7 +94,7 @@ impl<T> Scheduler<T> {
         let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, || payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
-        vacant.cancelled();
+        let _ = vacant.cancelled();
         drop(stay);
         self.return_spare_nodes(lane, local);
         let wakes_for_dead = self.note_dead(lane, local);

@@ -110,20 +110,6 @@ impl<T> Consumer<T> {
         self.shared.inbox.load(Ordering::Relaxed) != NIL
     }
 
-    /// Whether a producer may have used a node that the advancer has set aside.
-    #[inline]
-    pub(crate) fn is_aside_used(&self) -> bool {
-        // Ordering: Relaxed; the next advance sees a note that this load misses.
-        self.shared.aside_used.load(Ordering::Relaxed)
-    }
-
-    /// As [`is_aside_used`](Self::is_aside_used), since the last call of this.
-    pub(crate) fn take_aside_used(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release of each note; a note is a read-modify-write, so
-        // the last one continues the release sequences of those before it.
-        self.is_aside_used() && self.shared.aside_used.swap(false, Ordering::Acquire)
-    }
-
     /// Takes all nodes of the inbox, as a list.
     pub(crate) fn take_inbox(&self) -> NodeId {
         if !self.has_inbox() {

@@ -50,7 +50,7 @@ use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
 use crate::shard::wheel::geometry::LEVELS;
 use crate::size::size;
-use crate::sync::{AtomicBool, AtomicU32, Trace};
+use crate::sync::{AtomicU32, Trace};
 use crate::tick::Tick;
 
 /// With at most this many pending timers, no cascade takes long, and the advancer does not wake
@@ -70,9 +70,6 @@ pub(crate) struct Shared<T> {
     pub(crate) counting: Trace,
     /// Producers push to it, the advancer takes all.
     inbox: CachePadded<AtomicU32>,
-    /// Whether a held node that the advancer has set aside may have been used (see `protocol`). Set
-    /// by producers and the advancer, cleared by the advancer.
-    aside_used: AtomicBool,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
@@ -95,7 +92,6 @@ impl<T> Shared<T> {
             tally: CachePadded::default(),
             counting: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
-            aside_used: AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels: Slots::new()?,

@@ -95,33 +95,15 @@
 //! first, the second look finds the timer pending. If the advancer's comes first, the producer sees
 //! the clock.
 //!
-//! # Held nodes
+//! # Nodes that are reused in place
 //!
-//! A producer may hold the node of a timer that it has cancelled for as long as it likes, so the
-//! advancer does not visit such a node at each advance. One that it meets before the tick for which
-//! the node is linked, it places for that tick. When that tick has come, the advancer passes its
-//! fence, looks again, and *sets the node aside*. From then on it visits the node only if the word
-//! `aside_used` says so.
-//!
-//! The producer that holds a node uses it again in place. It stores the node's word, passes its
-//! fence, and loads `now`. If the node was linked for a tick that has come, it swaps `aside_used`
-//! for true, passes a second fence, and only then loads `wake_below`.
-//!
-//! - *The producer's fence comes before that of the advancer*, which is about to set the node
-//!   aside: the second look finds the timer, and places it.
-//! - *The advancer's fence comes first*: the producer sees the clock, and notes that the node is
-//!   used. The advancer clears the note by a swap before it visits the nodes. If it clears this
-//!   producer's note, it finds the timer. Otherwise the note comes later, and the next advance
-//!   finds it, as with the inbox. As with the inbox, the second fence orders the note against the
-//!   advancer's look before a sleep.
-//!
-//! If the node is used again twice before the advancer visits it, the producer may find it the
-//! second time linked for a later tick, that of the first timer, and then notes nothing. The first
-//! note is enough: at its visit the advancer finds the second timer, or a held node that is linked
-//! for a later tick, and places that.
-//!
-//! A producer that gives up a node which is set aside notes that too, so that the node is freed.
-//! This note may be missed, because no fence comes before it. Then the next sweep frees the node.
+//! A producer may put its next timer into the node that it cancelled last, where the node is
+//! linked (see [`state`](crate::shard::node::state)). The node is busy until the timer is in, so
+//! the advancer may defer it. The producer stores the node's word, passes its fence, and loads
+//! `wake_below`. The timer is due no earlier than the tick that the node is linked for. So before a
+//! sleep, either the advancer sees the bucket in which the node is linked, or it has the node in
+//! the inbox, in hand or deferred. There the advancer loads the word after its own fence: it finds
+//! the timer, or the producer sees `wake_below`.
 //!
 //! # No memory
 //!
@@ -310,34 +292,6 @@ impl<T> Shared<T> {
         }
         self.push_to_inbox(id, node);
         self.must_wake(deadline)
-    }
-
-    /// Reads the clock for a timer in a node that was reused in place, and was linked for that
-    /// tick. If the tick has come, the advancer may have set the node aside, so it looks there.
-    /// Returns true if the caller must wake the advancer.
-    #[inline]
-    #[must_use]
-    pub(crate) fn note_in_place(&self, linked_for: Tick, deadline: Tick) -> bool {
-        let reading = self.clock.read();
-        if linked_for > reading.now {
-            return reading.must_wake(deadline);
-        }
-        self.note_aside_used();
-        self.must_wake(deadline)
-    }
-
-    /// Makes the advancer look at the nodes that it has set aside.
-    #[cold]
-    pub(crate) fn note_aside_used(&self) {
-        // Ordering: Release, pairs with `take_aside_used`: the node's word is visible.
-        self.aside_used.swap(true, Ordering::Release);
-    }
-
-    /// Whether the clock has reached that tick, as a hint.
-    #[inline]
-    pub(crate) fn may_have_come(&self, tick: Tick) -> bool {
-        // Ordering: Relaxed, a hint.
-        hint(|| self.clock.now.load(Ordering::Relaxed)).is_some_and(|now| tick <= now)
     }
 
     /// Reads `wake_below` for a timer that is already in its list, the inbox included. Returns true

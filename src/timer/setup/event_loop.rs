@@ -13,8 +13,10 @@
 //! requests a visit, which wakes the waker: see [`parker`](crate::timer::threads).
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use crate::clock::UserCode;
 use crate::time::{Duration, Instant};
@@ -153,6 +155,83 @@ impl Driver {
         let waker = Shield::around(waker, &self.handle.guard, &mut self.shield);
         self.parker().register(&waker);
         self.waker = Some(waker);
+    }
+
+    /// Turns the `Timer` until it ends, as a task of any runtime: when something is due, or a
+    /// producer wakes the task.
+    ///
+    /// `sleep_until` makes the runtime's own sleep for the next deadline, which is by the `Timer`'s
+    /// clock. One such sleep waits at a time, however many timers are pending; none if nothing is.
+    /// The future is `Send` if `sleep_until` and its sleeps are, so it also runs on a runtime that
+    /// keeps its tasks on one thread.
+    ///
+    /// A poll turns once. After a [`turn`](Self::turn) that has fired something, the task wakes
+    /// itself, and others run first: those that were woken may set the next deadline. A sleep that ends before its deadline by the `Timer`'s clock makes
+    /// nothing early: another one is made at once. So with a [`Clock`](crate::Clock) of the user's,
+    /// a virtual one for instance, the sleeps must be by that clock. With a
+    /// [`BootClock`](crate::BootClock) a sleep should end after a second at the latest, since most
+    /// runtimes' sleeps stand still during a suspend.
+    ///
+    /// The drop of the future loses nothing, and leaves the driver as it is: `run` may be called
+    /// again. The drop of the driver shuts the `Timer` down, so a task that owns the driver ends the
+    /// `Timer` when it is aborted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// tokio::spawn(async move {
+    ///     driver.run(|deadline| tokio::time::sleep_until(deadline.into())).await;
+    /// });
+    /// timer.sleep(Duration::from_millis(5)).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// A panic of `sleep_until`, or of its sleeps, reaches the caller.
+    ///
+    /// # Performance
+    ///
+    /// A poll is O(shards), and what the due timers cost.
+    pub async fn run<S, F>(&mut self, mut sleep_until: S)
+    where
+        S: FnMut(Instant) -> F,
+        F: Future<Output = ()>,
+    {
+        let (mut sleep, mut sleeps_until) = (pin!(None::<F>), None);
+        poll_fn(|context| {
+            self.register_waker(context.waker());
+            if self.turn() > 0 {
+                // What has been woken runs first: it may wait for the next deadline.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let next = self.next_deadline();
+            if self.has_ended() {
+                return Poll::Ready(());
+            }
+            if next != sleeps_until {
+                sleep.set(next.map(&mut sleep_until));
+                sleeps_until = next;
+            }
+            let is_due = next.is_some_and(|next| next <= self.handle.present_instant());
+            let ended = sleep.as_mut().as_pin_mut().is_some_and(|sleep| sleep.poll(context).is_ready());
+            if is_due || ended {
+                // The next poll makes another sleep, if it is needed.
+                sleep.set(None);
+                sleeps_until = None;
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Calls `code` with the shard's worker. `None` if the timer has been shut down.

@@ -30,47 +30,38 @@ fn ends_whole(bombs: usize, end: impl FnOnce(Advancer<Payload>)) {
     assert_eq!(dropped.get(), 10);
 }
 
-/// One payload's drop panics when the advancer is dropped. Promise 8.
-#[test]
-fn a_dropped_advancer_drops_all_payloads_if_one_panics() {
-    ends_whole(1, drop);
-}
+/// How a shard ends.
+type End = fn(Advancer<Payload>);
 
-/// One payload's drop panics when the iterator over what is pending is dropped, at once or after
-/// its first item. Promise 8.
-#[test]
-fn a_dropped_into_pending_drops_all_payloads_if_one_panics() {
-    ends_whole(1, |advancer| drop(advancer.into_pending()));
-    ends_whole(1, |advancer| {
+const ENDS: [(&str, End); 3] = [
+    ("the advancer is dropped", drop),
+    ("into_pending is dropped", |advancer| drop(advancer.into_pending())),
+    ("into_pending is dropped after its first item", |advancer| {
         let mut pending = advancer.into_pending();
         drop(pending.next());
         drop(pending);
-    });
+    }),
+];
+
+/// One payload's drop panics when the advancer, or the iterator over what is pending, is dropped.
+/// Promise 8.
+#[test]
+fn an_end_drops_all_payloads_if_one_panics() {
+    for (name, end) in ENDS {
+        println!("{name}");
+        ends_whole(1, end);
+    }
 }
 
-/// The drops of several payloads panic when the advancer is dropped: the process does not abort.
-/// Promises 7 and 8.
+/// The drops of several payloads panic: the process does not abort, also where the caller's loop over
+/// what is pending panics first. Promises 7 and 8.
 #[test]
-fn a_dropped_advancer_drops_all_payloads_if_several_panic() {
-    survives(|| [2, 5].into_iter().for_each(|bombs| ends_whole(bombs, drop)));
-}
-
-/// The drops of several payloads panic when the iterator over what is pending is dropped: the
-/// process does not abort. Promises 7 and 8.
-#[test]
-fn a_dropped_into_pending_drops_all_payloads_if_several_panic() {
+fn an_end_drops_all_payloads_if_several_panic() {
     survives(|| {
-        for bombs in [2, 5] {
-            ends_whole(bombs, |advancer| drop(advancer.into_pending()));
+        for (name, end) in ENDS.into_iter().take(2) {
+            println!("{name}");
+            [2, 5].into_iter().for_each(|bombs| ends_whole(bombs, end));
         }
-    });
-}
-
-/// The caller's loop over what is pending panics, and the payloads' drops panic during the
-/// unwinding: the process does not abort. Promises 7 and 8.
-#[test]
-fn payloads_may_panic_while_the_loop_over_pending_unwinds() {
-    survives(|| {
         ends_whole(2, |advancer| {
             let _pending = advancer.into_pending();
             panic!("the loop panics");

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shardwheel::{Advancer, Scheduler};
-
 use crate::support::panics;
 
 use super::{Counted, halves};
@@ -44,35 +42,4 @@ fn a_payload_whose_drop_panics_leaves_the_shard_usable() {
     panics(|| advancer.advance(9).for_each(drop));
     assert!(advancer.advance(9).count() <= 1, "the last may have come before the panic");
     assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (4, 0));
-}
-
-/// Ten timers on several levels; the drop of the fourth payload panics.
-fn ten_with_a_bomb<'a>(drops: &'a AtomicUsize) -> (Scheduler<Counted<'a>>, Advancer<Counted<'a>>) {
-    let (scheduler, advancer) = halves();
-    for i in 0..10_u32 {
-        scheduler.schedule(1 << (4 * i), Counted { drops, panics: i == 3 }).expect("the shard is open");
-    }
-    (scheduler, advancer)
-}
-
-/// The advancer is dropped with a payload whose drop panics: all other payloads are dropped, each
-/// once. Promise 8.
-#[test]
-fn a_dropped_advancer_drops_the_other_payloads_of_one_that_panics() {
-    let drops = AtomicUsize::new(0);
-    let (scheduler, advancer) = ten_with_a_bomb(&drops);
-    panics(move || drop((advancer, scheduler)));
-    assert_eq!(drops.load(Ordering::Relaxed), 10);
-}
-
-/// The same for payloads that `into_pending` returns and the caller does not take. Promise 8.
-#[test]
-fn into_pending_drops_the_other_payloads_of_one_that_panics() {
-    let drops = AtomicUsize::new(0);
-    let (scheduler, advancer) = ten_with_a_bomb(&drops);
-    panics(move || {
-        let _scheduler = scheduler;
-        drop(advancer.into_pending());
-    });
-    assert_eq!(drops.load(Ordering::Relaxed), 10);
 }

@@ -54,29 +54,18 @@ fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
     assert!(is_done.load(Ordering::SeqCst));
 }
 
-/// A thread-local holds the last handle of a timer. Promise 7.
+/// A thread-local holds the last handle of a timer, with threads or with a manual clock. Promise 7.
 #[test]
 fn a_timer_may_be_dropped_at_a_threads_end() {
     survives(|| {
-        let dropped = Count::default();
-        let held = Dropped(dropped.clone());
-        let timer = threads(1);
-        after(&timer, HOUR, move || drop(held));
-        at_a_threads_end(move || drop(timer));
-        assert_eq!(dropped.get(), 1);
-    });
-}
-
-/// The same with a manual clock. Promise 7.
-#[test]
-fn a_timer_on_a_manual_clock_may_be_dropped_at_a_threads_end() {
-    survives(|| {
-        let (dropped, (timer, clock)) = (Count::default(), manual());
-        let held = Dropped(dropped.clone());
-        after(&timer, HOUR, move || drop(held));
-        at_a_threads_end(move || drop(timer));
-        clock.advance(HOUR);
-        assert_eq!(dropped.get(), 1);
+        for (timer, clock) in [(threads(1), ManualClock::new()), manual()] {
+            let dropped = Count::default();
+            let held = Dropped(dropped.clone());
+            after(&timer, HOUR, move || drop(held));
+            at_a_threads_end(move || drop(timer));
+            clock.advance(HOUR);
+            assert_eq!(dropped.get(), 1);
+        }
     });
 }
 
@@ -85,8 +74,7 @@ fn a_timer_on_a_manual_clock_may_be_dropped_at_a_threads_end() {
 fn a_manual_clock_may_be_moved_at_a_threads_end() {
     survives(|| {
         let (count, (timer, clock)) = (Count::default(), manual());
-        let mine = count.clone();
-        after(&timer, ms(5), move || mine.one());
+        after(&timer, ms(5), count.adds());
         at_a_threads_end(move || clock.advance(ms(5)));
         assert_eq!((count.get(), timer.stats().fired), (1, 1));
     });
@@ -133,8 +121,7 @@ fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     let (bomb, count) = (Bomb, Count::default());
     timer.schedule_with(schedule, move || _ = &bomb).expect("the timer is open");
     for delay in [5, 50] {
-        let mine = count.clone();
-        after(timer, ms(delay), move || mine.one());
+        after(timer, ms(delay), count.adds());
     }
     pass();
     until("the neighbours fire", || count.get() == 2 && timer.stats().pending == 0);
@@ -142,36 +129,22 @@ fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     is_balanced(timer);
 }
 
-/// A schedule panics, and the drop of its callback does, too. Promise 7.
+/// A schedule panics, and the drop of its callback does, too, also on an executor. Or the schedule
+/// ends, and its drop and that of its callback panic, also as a member of a group. Promise 7.
 #[test]
 fn a_schedule_and_the_drop_of_its_callback_may_panic() {
     survives(|| {
-        let (timer, clock) = manual();
-        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
-        with_neighbours(&threads(1), Ends::new(true, None), || ());
-    });
-}
-
-/// The same on an executor. Promise 7.
-#[test]
-fn a_schedule_and_the_drop_of_its_callback_may_panic_on_an_executor() {
-    survives(|| {
-        let (timer, clock) = by_hand(Timer::builder().executor(Job::run));
-        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
-    });
-}
-
-/// A schedule ends; its drop and the drop of its callback panic, also as a member of a group.
-/// Promise 7.
-#[test]
-fn the_drops_of_a_schedule_and_its_callback_may_panic() {
-    survives(|| {
-        let (timer, clock) = manual();
-        with_neighbours(&timer, Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
-        with_neighbours(&threads(1), Ends::new(false, Some(Bomb)), || ());
-        let (timer, clock) = manual();
-        with_neighbours(&timer.group(), Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
-        assert_eq!(timer.stats().panics, 2);
+        for by_panic in [true, false] {
+            let ends = || Ends::new(by_panic, (!by_panic).then(|| Bomb));
+            with_neighbours(&threads(1), ends(), || ());
+            for builder in [Timer::builder(), Timer::builder().executor(Job::run)] {
+                let (timer, clock) = by_hand(builder);
+                with_neighbours(&timer, ends(), || clock.advance(ms(50)));
+            }
+            let (timer, clock) = manual();
+            with_neighbours(&timer.group(), ends(), || clock.advance(ms(50)));
+            assert_eq!(timer.stats().panics, 2, "of the schedule and of the callback");
+        }
     });
 }
 

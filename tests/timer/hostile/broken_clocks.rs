@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use shardwheel::{Job, ManualClock, Timer, UnfiredTask};
 
 use crate::support::{
-    Count, Dropped, Fuse, HOUR, Tampered, after, is_balanced, is_on_shard_of, ms, until, watched,
+    Built, Count, Dropped, Fuse, HOUR, Tampered, after, is_balanced, is_on_shard_of, ms, until, watched,
 };
 
 /// Readings that are tried: more than a shard makes in a test.
@@ -25,7 +25,7 @@ fn tampered(manual: Option<ManualClock>, act: impl Fn() + Send + Sync + 'static)
         }
     };
     let builder = Timer::builder().shards(1).thread_name("broken").clock(Tampered { before, manual });
-    (builder.build().expect("settings within their limits"), fuse)
+    (builder.built(), fuse)
 }
 
 fn panics() {
@@ -41,8 +41,7 @@ fn a_panicking_clock_is_counted_and_the_shard_works_on() {
             let (timer, fuse) = tampered(None, panics);
             let (count, begin, sleep) = (Count::default(), timer.now(), timer.sleep(ms(60)));
             let schedule = |delay| {
-                let mine = count.clone();
-                after(&timer, ms(delay), move || mine.one());
+                after(&timer, ms(delay), count.adds());
             };
             [30, 60, 90].into_iter().for_each(schedule);
             let sleeper = thread::spawn(move || (block_on(sleep), begin.elapsed()));
@@ -68,8 +67,7 @@ fn a_panicking_clock_leaves_a_manual_timer_usable() {
             let (timer, fuse) = tampered(Some(clock.clone()), panics);
             let count = Count::default();
             for delay in [30, 60, 90] {
-                let mine = count.clone();
-                after(&timer, ms(delay), move || mine.one());
+                after(&timer, ms(delay), count.adds());
             }
             after(&timer, HOUR, || ());
             fuse.set(nth);
@@ -93,9 +91,9 @@ fn a_panicking_clock_in_a_job_leaves_one_outcome() {
         let lit = fuse.clone();
         let before = move || assert!(!lit.goes_off(), "a clock panics");
         let builder = Timer::builder().shards(1).clock(Tampered { before, manual: Some(clock.clone()) });
-        let builder =
-            builder.executor(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
-        let timer = builder.build().expect("settings within their limits");
+        let timer = builder
+            .executor(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job))
+            .built();
         let take = || std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         let (count, dropped) = (Count::default(), Count::default());
         let (mine, held) = (count.clone(), Dropped(dropped.clone()));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use shardwheel::{Clock, ManualClock, Timer};
 
-use crate::support::{Count, HOUR, after, hear, ms, secs, until, watched};
+use crate::support::{Built, Count, HOUR, after, hear, ms, secs, until, watched};
 
 /// The system's clock plus a number of milliseconds.
 #[derive(Clone, Default)]
@@ -85,8 +85,7 @@ fn come_in_five_seconds(ways: &[(&'static str, InFiveSeconds)]) {
 fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
     watched(move || {
         let clock = Set::default();
-        let timer =
-            Timer::builder().shards(1).clock(clock.clone()).build().expect("settings within their limits");
+        let timer = Timer::builder().shards(1).clock(clock.clone()).built();
         clock.to(secs(10), &timer);
         clock.0.store(0, Ordering::SeqCst);
         let count = Count::default();
@@ -116,8 +115,7 @@ fn now_is_the_time_that_the_timer_uses() {
 fn scheduling_at_the_end_of_time_does_not_overflow() {
     watched(|| {
         let clock = ManualClock::new();
-        let builder = Timer::builder().shards(1).tick(Duration::from_nanos(1)).clock(clock.clone());
-        let timer = builder.build().expect("settings within their limits");
+        let timer = Timer::builder().shards(1).tick(Duration::from_nanos(1)).clock(clock.clone()).built();
         clock.advance(Duration::MAX);
         let key = after(&timer, ms(1), || ());
         after(&timer, ms(0), || ());
@@ -137,18 +135,15 @@ fn scheduling_at_the_end_of_time_does_not_overflow() {
 fn a_shard_that_is_behind_goes_on_by_a_clock_that_is_ahead() {
     watched(|| {
         let clock = Set::default();
-        let timer =
-            Timer::builder().shards(1).clock(clock.clone()).build().expect("settings within their limits");
+        let timer = Timer::builder().shards(1).clock(clock.clone()).built();
         clock.to(HOUR, &timer);
         let (count, repeated) = (Count::default(), Count::default());
         for _ in 0..5_000 {
-            let count = count.clone();
-            after(&timer, ms(20), move || count.one());
+            after(&timer, ms(20), count.adds());
         }
         until("all have fired", || count.get() == 5_000);
 
-        let counted = repeated.clone();
-        timer.schedule_every(ms(100), move || counted.one()).expect("the timer is open");
+        timer.schedule_every(ms(100), repeated.adds()).expect("the timer is open");
         clock.to(2 * HOUR, &timer);
         until("an hour is made up for", || repeated.get() >= 36_000);
     });
@@ -169,11 +164,7 @@ impl Clock for Fast {
 /// How long eight seconds by that clock take.
 fn eight_seconds(times: u32) -> Duration {
     let start = Instant::now();
-    let timer = Timer::builder()
-        .shards(1)
-        .clock(Fast { start, times })
-        .build()
-        .expect("settings within their limits");
+    let timer = Timer::builder().shards(1).clock(Fast { start, times }).built();
     let (sender, receiver) = std::sync::mpsc::channel();
     let begin = Instant::now();
     after(&timer, secs(8), move || sender.send(begin.elapsed()).expect("the test waits"));
@@ -223,11 +214,9 @@ fn a_manual_clock_moves_although_the_clock_around_it_lags() {
                 let (manual, moods) = (ManualClock::new(), Arc::new(AtomicU64::new(0)));
                 let start = manual.now();
                 let clock = Around { manual: manual.clone(), mood: Arc::clone(&moods), start };
-                let timer =
-                    Timer::builder().shards(2).clock(clock).build().expect("the settings are in range");
+                let timer = Timer::builder().shards(2).clock(clock).built();
                 let count = Count::default();
-                let mine = count.clone();
-                after(&timer, ms(5), move || mine.one());
+                after(&timer, ms(5), count.adds());
                 moods.store(mood, Ordering::SeqCst);
                 for _ in 0..2 {
                     if is_jump {
@@ -270,11 +259,10 @@ fn what_is_due_fires_in_the_same_move_although_the_clock_panics_once() {
         watched(move || {
             let (manual, readings_left) = (ManualClock::new(), Arc::new(AtomicU64::new(u64::MAX)));
             let clock = PanicsOnce { manual: manual.clone(), readings_left: Arc::clone(&readings_left) };
-            let timer = Timer::builder().shards(1).clock(clock).build().expect("the settings are in range");
+            let timer = Timer::builder().shards(1).clock(clock).built();
             let count = Count::default();
             for due in [5, 7] {
-                let mine = count.clone();
-                after(&timer, ms(due), move || mine.one());
+                after(&timer, ms(due), count.adds());
             }
             readings_left.store(reading, Ordering::SeqCst);
             manual.advance(ms(10));
@@ -290,8 +278,7 @@ fn nothing_that_never_ends_ends_at_the_end_of_time() {
     for is_jump in [false, true] {
         watched(move || {
             let clock = ManualClock::new();
-            let builder = Timer::builder().tick(Duration::from_nanos(1)).shards(1).clock(clock.clone());
-            let timer = builder.build().expect("the settings are in range");
+            let timer = Timer::builder().tick(Duration::from_nanos(1)).shards(1).clock(clock.clone()).built();
             let (never, recurring, late) = (Count::default(), Count::default(), Count::default());
             let (mine, often, begun) = (never.clone(), recurring.clone(), late.clone());
             let century = HOUR * 24 * 365 * 100;

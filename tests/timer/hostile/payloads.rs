@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use shardwheel::{Executor, Job, ManualClock, Timer};
 
-use crate::support::{Bomb, Count, Dropped, HOUR, after, is_balanced, ms, survives, until};
+use crate::support::{Bomb, Built, Count, Dropped, HOUR, after, is_balanced, ms, survives, until};
 
 /// An executor whose drop panics. A shard drops it last.
 struct Explosive(Bomb);
@@ -24,11 +24,7 @@ impl Executor for Explosive {
 fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
     survives(|| {
         for shards in [1, 2] {
-            let timer = Timer::builder()
-                .shards(shards)
-                .executor(Explosive(Bomb))
-                .build()
-                .expect("settings within their limits");
+            let timer = Timer::builder().shards(shards).executor(Explosive(Bomb)).built();
             hands_back_ten(timer);
             let clock = ManualClock::new();
             let timer =
@@ -72,11 +68,7 @@ impl Drop for RunsAtTheEnd {
 #[test]
 fn a_job_may_return_while_the_shard_ends() {
     survives(|| {
-        let timer = Timer::builder()
-            .shards(1)
-            .executor(RunsAtTheEnd::default())
-            .build()
-            .expect("settings within their limits");
+        let timer = Timer::builder().shards(1).executor(RunsAtTheEnd::default()).built();
         let (ran, dropped, bomb) = (Count::default(), Count::default(), Bomb);
         let (mine, held) = (ran.clone(), Dropped(dropped.clone()));
         let callback = move || {

@@ -9,7 +9,8 @@ use futures::executor::block_on;
 use shardwheel::{Job, ManualClock, Timer};
 
 use crate::support::{
-    Count, HOUR, Log, Tampered, after, hear, is_on_shard_of, manual, ms, threads, until, watched,
+    Built, Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until,
+    watched,
 };
 
 /// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
@@ -53,28 +54,21 @@ fn shuts_down(timer: Timer) {
     assert_eq!(timer.shutdown().len(), 1);
 }
 
-/// A callback waits for a message. Promise 8.
+/// A callback waits for a message, for a scoped thread, or for a future, while its timer is shut down
+/// or its last handle is dropped. Promise 8.
 #[test]
-fn shutdown_returns_while_a_callback_receives() {
-    ends_while_a_callback_waits(receives, shuts_down);
-}
-
-/// A callback waits for a scoped thread. Promise 8.
-#[test]
-fn shutdown_returns_while_a_callback_leaves_a_scope() {
-    ends_while_a_callback_waits(leaves_a_scope, shuts_down);
-}
-
-/// A callback blocks on a future. Promise 8.
-#[test]
-fn shutdown_returns_while_a_callback_blocks_on_a_future() {
-    ends_while_a_callback_waits(blocks_on, shuts_down);
-}
-
-/// The last handle is dropped while a callback waits for a message. Promise 8.
-#[test]
-fn dropping_the_last_handle_returns_while_a_callback_receives() {
-    ends_while_a_callback_waits(receives, drop);
+fn the_end_returns_while_a_callback_waits() {
+    type Case = (&'static str, fn(Receiver<()>), fn(Timer));
+    let cases: [Case; 4] = [
+        ("shutdown_returns_while_a_callback_receives", receives, shuts_down),
+        ("shutdown_returns_while_a_callback_leaves_a_scope", leaves_a_scope, shuts_down),
+        ("shutdown_returns_while_a_callback_blocks_on_a_future", blocks_on, shuts_down),
+        ("dropping_the_last_handle_returns_while_a_callback_receives", receives, drop),
+    ];
+    for (name, wait, end) in cases {
+        println!("{name}");
+        ends_while_a_callback_waits(wait, end);
+    }
 }
 
 /// A timer whose shard's thread parks whenever it reads the clock.
@@ -85,12 +79,7 @@ fn with_a_clock_that_parks() -> Timer {
         }
     };
     let clock = Tampered { before, manual: None };
-    Timer::builder()
-        .shards(1)
-        .thread_name("parks")
-        .clock(clock)
-        .build()
-        .expect("settings within their limits")
+    Timer::builder().shards(1).thread_name("parks").clock(clock).built()
 }
 
 /// A clock parks when the shard's thread reads it, and takes no producer's wake-up: each timer
@@ -102,9 +91,7 @@ fn a_clock_that_parks_takes_no_producers_wake() {
         after(&timer, HOUR, || ());
         for pause in (0..100).step_by(5) {
             thread::sleep(ms(pause));
-            let (sender, receiver) = mpsc::channel();
-            after(&timer, ms(1), move || sender.send(()).expect("the test waits"));
-            hear(&receiver);
+            fires(&timer, ms(1));
         }
     });
 }
@@ -130,8 +117,7 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
     let (send, receive) = sync_channel::<Job>(queue);
     let runner = thread::spawn(move || receive.into_iter().for_each(Job::run));
     let builder = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job)));
-    let builder = clock.iter().cloned().fold(builder, |builder, clock| builder.clock(clock));
-    let timer = builder.build().expect("settings within their limits");
+    let timer = clock.iter().cloned().fold(builder, |builder, clock| builder.clock(clock)).built();
     let (ran, handed_back) = (Count::default(), Log::new());
     for _ in 0..JOBS {
         let (inner, ran, handed_back) = (timer.clone(), ran.clone(), handed_back.clone());
@@ -154,25 +140,19 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
     runner.join().expect("the executor goes with the timer");
 }
 
-/// Shutdown does not wait for the executor that its own job blocks. Promises 7 and 8.
+/// Shutdown does not wait for the executor that its own job blocks; nor where the thread that moves a
+/// manual clock is in the executor. Promises 7 and 8.
 #[test]
 fn a_job_may_shut_down_while_the_executor_is_full() {
     for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, None));
-    }
-}
-
-/// The same where the thread that moves a manual clock is in the executor. Promises 7 and 8.
-#[test]
-fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
-    for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, Some(ManualClock::new())));
     }
 }
 
 /// One callback of each timer runs at the same moment, and ends the next timer; `drive` moves their
 /// clocks.
-fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualClock>>) {
+fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<ManualClock>) {
     let meeting = Arc::new(Barrier::new(timers.len()));
     let (sender, receiver) = mpsc::channel();
     for (i, timer) in timers.iter().enumerate() {
@@ -191,49 +171,30 @@ fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualCl
     let count = timers.len();
     let kept = (!by_drop).then_some(timers);
     let move_on = |clock: ManualClock| thread::spawn(move || clock.advance(ms(50)));
-    let drivers: Vec<_> = drive.into_iter().flatten().map(move_on).collect();
+    let drivers: Vec<_> = drive.into_iter().map(move_on).collect();
     (0..count).for_each(|_| hear(&receiver));
     drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
     drop(kept);
 }
 
-fn on_threads(count: usize, by_drop: bool) {
-    watched(move || {
-        end_in_a_circle((0..count).map(|_| threads(1)).collect(), by_drop, Vec::new());
-    });
-}
-
-fn by_hands(count: usize, by_drop: bool) {
-    watched(move || {
-        let (timers, clocks) =
-            (0..count).map(|_| manual()).map(|(timer, clock)| (timer, Some(clock))).unzip();
-        end_in_a_circle(timers, by_drop, clocks);
-    });
-}
-
-/// Callbacks of two timers shut down each other's timer at the same time. Promises 7 and 8.
+/// Callbacks of two timers, or of three in a circle, shut down the next one at the same time, or drop
+/// its last handle. Promises 7 and 8.
 #[test]
-fn two_callbacks_may_shut_each_others_timer_down() {
-    on_threads(2, false);
-}
-
-/// The same with three timers in a circle. Promises 7 and 8.
-#[test]
-fn three_callbacks_may_shut_timers_down_in_a_circle() {
-    on_threads(3, false);
-}
-
-/// Callbacks of two timers drop each other's last handle. Promises 7 and 8.
-#[test]
-fn two_callbacks_may_drop_each_others_last_handle() {
-    on_threads(2, true);
-}
-
-/// The same with manual clocks, by shutdown and by drop. Promises 7 and 8.
-#[test]
-fn two_callbacks_of_manual_timers_may_end_each_other() {
-    for by_drop in [false, true] {
-        by_hands(2, by_drop);
+fn callbacks_may_end_each_others_timer() {
+    let cases = [
+        ("two_callbacks_may_shut_each_others_timer_down", 2, false, false),
+        ("three_callbacks_may_shut_timers_down_in_a_circle", 3, false, false),
+        ("two_callbacks_may_drop_each_others_last_handle", 2, true, false),
+        ("two_callbacks_of_manual_timers_may_end_each_other", 2, false, true),
+        ("two_callbacks_of_manual_timers_may_end_each_other", 2, true, true),
+    ];
+    for (name, count, by_drop, is_manual) in cases {
+        println!("{name}");
+        watched(move || {
+            let new = || if is_manual { manual() } else { (threads(1), ManualClock::new()) };
+            let (timers, clocks) = (0..count).map(|_| new()).unzip();
+            end_in_a_circle(timers, by_drop, clocks);
+        });
     }
 }
 
@@ -278,8 +239,7 @@ fn a_callback_waits_for_no_callback_of_a_clock_that_it_moves() {
     watched(|| {
         let (timer, clock) = manual();
         let fired = Count::default();
-        let counted = fired.clone();
-        after(&timer, ms(20), move || counted.one());
+        after(&timer, ms(20), fired.adds());
         let (moved, driven, mut driver) = (clock.clone(), clock.clone(), None);
         let drive = || driver = Some(thread::spawn(move || driven.advance(ms(1))));
         acts_beside_a_callback(&timer, drive, move || moved.advance(ms(30)));

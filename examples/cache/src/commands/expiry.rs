@@ -1,6 +1,6 @@
 //! Commands on deadlines.
 
-use super::options::{Words, conditions, invalid_expiry, unit};
+use super::options::{Words, conditions, invalid_expiry};
 use super::*;
 use crate::clock::Deadline;
 
@@ -15,12 +15,17 @@ fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
     !refusals.iter().any(|&(word, applies)| applies && conditions.contains(word))
 }
 
-pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (key, (unit, is_date)) = (request.arg(1), unit(name(request)));
+/// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT: the unit in milliseconds, and whether it counts from 1970 and not from now.
+pub(super) fn expire<const UNIT: i64, const IS_DATE: bool>(
+    keys: &mut Keyspace,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let key = request.arg(1);
     let conditions = conditions(request)?;
     let now = keys.time.wall();
-    let base = if is_date { 0 } else { now };
-    let after = integer(request.arg(2))?.checked_mul(unit);
+    let base = if IS_DATE { 0 } else { now };
+    let after = integer(request.arg(2))?.checked_mul(UNIT);
     let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(name(request)))?;
     let allowed = keys.find(request.hash, key).filter(|&place| {
         let old = keys.get(place).expires.map(|old| keys.time.wall_of(old));
@@ -29,7 +34,7 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     if let Some(place) = allowed.filter(|_| new <= now) {
         delete(keys, request, place);
     } else if let Some(place) = allowed {
-        let relative = keys.time.after(new - base).filter(|_| !is_date);
+        let relative = keys.time.after(new - base).filter(|_| !IS_DATE);
         keys.set_deadline(place, relative.unwrap_or_else(|| Deadline::at(new)));
         keys.events.add(Class::GENERIC, "expire", key);
     }
@@ -37,16 +42,19 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
 }
 
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME. -2 means no key, -1 a key without a deadline.
-pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (unit, is_date) = unit(name(request));
+pub(super) fn ttl<const UNIT: i64, const IS_DATE: bool>(
+    keys: &mut Keyspace,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
     let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
-    let base = if is_date { 0 } else { keys.time.wall() };
+    let base = if IS_DATE { 0 } else { keys.time.wall() };
     Ok(reply.integer(match expires {
         None => -2,
         Some(None) => -1,
         Some(Some(deadline)) => {
             let left = keys.time.wall_of(deadline).saturating_sub(base).max(0);
-            left.saturating_add(unit / 2) / unit
+            left.saturating_add(UNIT / 2) / UNIT
         }
     }))
 }

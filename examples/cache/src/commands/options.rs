@@ -6,12 +6,6 @@ use super::*;
 use crate::clock::Deadline;
 use crate::protocol::{NOT_AN_INTEGER, parse_i64};
 
-/// The unit of a command, which its name says, in milliseconds, and whether it counts from 1970 and not from now:
-/// PEXPIRE, PEXPIRETIME.
-pub(super) fn unit(name: &str) -> (i64, bool) {
-    (if name.starts_with('p') { 1 } else { 1_000 }, name.ends_with("at") || name.ends_with("time"))
-}
-
 pub(super) fn integer(arg: &[u8]) -> Result<i64, Failure> {
     parse_i64(arg).ok_or(NOT_AN_INTEGER.into())
 }

@@ -17,30 +17,38 @@ pub(crate) const PORTION: usize = 1024 * 1024;
 /// The subscribers of channels, and those of patterns of channels.
 pub(crate) type Channels = [HashMap<Box<[u8]>, Vec<SessionId>>; 2];
 
-pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (id, kind) = (desk.sessions[request.client].id, usize::from(name(request).starts_with('p')));
+pub(super) fn subscribe<const KIND: usize>(
+    desk: &mut Desk,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let id = desk.sessions[request.client].id;
     let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
-        if session.channels[kind].insert(channel.into()) {
+        if session.channels[KIND].insert(channel.into()) {
             session.channel_bytes += bytes_of(channel);
-            desk.channels[kind].entry(channel.into()).or_default().push(id);
+            desk.channels[KIND].entry(channel.into()).or_default().push(id);
         }
         confirm(reply, name(request), Some(channel), session.subscriptions());
     }
     Ok(count(desk))
 }
 
-pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (slot, kind) = (request.client, usize::from(name(request).starts_with('p')));
+pub(super) fn unsubscribe<const KIND: usize>(
+    desk: &mut Desk,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let slot = request.client;
     let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
     if request.len() == 1 {
-        channels.extend(desk.sessions[slot].channels[kind].iter().cloned());
+        channels.extend(desk.sessions[slot].channels[KIND].iter().cloned());
     }
     if channels.is_empty() {
         confirm(reply, name(request), None, desk.sessions[slot].subscriptions());
     }
     for channel in channels {
-        leave(desk, slot, kind, &channel);
+        leave(desk, slot, KIND, &channel);
         confirm(reply, name(request), Some(&channel), desk.sessions[slot].subscriptions());
     }
     Ok(count(desk))
@@ -126,9 +134,13 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
 }
 
 /// PUBSUB CHANNELS and NUMPAT: the thread's channels that match, or its patterns.
-pub(super) fn names(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn names<const KIND: usize>(
+    desk: &mut Desk,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
     let pattern = request.from(2).next().unwrap_or(b"*");
-    let all = desk.channels[usize::from(name(request).ends_with("numpat"))].keys();
+    let all = desk.channels[KIND].keys();
     Ok(reply.bulks(&all.filter(|name| matches(pattern, name)).collect::<Vec<_>>()))
 }
 

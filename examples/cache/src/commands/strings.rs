@@ -115,9 +115,14 @@ pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     Ok(found.into_iter().for_each(|place| delete(keys, request, place)))
 }
 
-pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+/// INCR and INCRBY; with a negative sign, DECR and DECRBY.
+pub(super) fn incr<const IS_NEGATIVE: bool>(
+    keys: &mut Keyspace,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
     let mut by = request.from(2).next().map_or(Ok(1), integer)?;
-    if name(request).starts_with('d') {
+    if IS_NEGATIVE {
         by = by.checked_neg().ok_or("decrement would overflow")?;
     }
     let found = keys.find(request.hash, request.arg(1));

@@ -1,5 +1,5 @@
 use super::support::Server;
-use super::support::client::{Value, encode};
+use super::support::client::{Value, pipeline};
 use super::time::wait_for;
 
 /// The value of a field in a line of CLIENT LIST.
@@ -78,9 +78,6 @@ fn replies_are_muted() {
     client.run("HELLO 3");
     assert_eq!(client.run("CLIENT REPLY on").text(), "OK");
     client.run("SET a 0");
-    let pipeline = |lines: &[String]| -> Vec<u8> {
-        lines.iter().flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect()
-    };
     let mut lines = vec!["CLIENT REPLY OFF".to_owned(), "MULTI".into()];
     lines.extend((0..100).map(|key| format!("SET key{key} {key}")));
     lines.extend(["EXEC", "SUBSCRIBE news", "MGET key1 key2", "NONSENSE"].map(String::from));

@@ -1,7 +1,6 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
-use std::time::Duration;
 
 use super::TWO;
 use super::support::Server;
@@ -150,39 +149,6 @@ fn ask_and_never_read(server: &Server) -> TcpStream {
     stream
 }
 
-/// Replies to a client that reads late are all there, in order.
-#[test]
-fn a_late_reader_gets_everything() {
-    let server = Server::cache(TWO);
-    let mut client = server.connect();
-    let value = "v".repeat(10_000);
-    client.run_args(&["SET", "big", &value]);
-    client.run_args(&["SET", "other", "small"]);
-    let requests = 3_000;
-    let stream: Vec<_> =
-        (0..requests).flat_map(|_| [encode(&["GET", "big"]), encode(&["GET", "other"])]).flatten().collect();
-    let mut writer = client.stream.try_clone().expect("a writer");
-    let sending = std::thread::spawn(move || writer.write_all(&stream).expect("sent"));
-    std::thread::sleep(Duration::from_millis(200));
-    for request in 0..requests {
-        assert_eq!(client.read().text(), value, "request {request}");
-        assert_eq!(client.read().text(), "small", "request {request}");
-    }
-    sending.join().expect("all sent");
-}
-
-#[test]
-fn a_large_value_arrives_in_pieces() {
-    let server = Server::cache(TWO);
-    let mut client = server.connect();
-    for key in ["a", "b", "c", "d"] {
-        let value: Vec<u8> = (0..20_000_000_u32).map(|at| (at % 251) as u8).collect();
-        assert_eq!(client.run_args(&[b"SET", key.as_bytes(), &value]).text(), "OK");
-        assert_eq!(client.run(&format!("GET {key}")), Value::Bulk(value));
-    }
-    assert_eq!(client.run("DEL a b c d").integer(), 4);
-}
-
 /// A great value goes to its key with the buffer in which it came, in the thread of the key, whatever comes with it.
 #[test]
 fn great_values_are_taken_over() {
@@ -262,33 +228,6 @@ fn a_client_that_sends_nothing_more_is_answered_and_closed() {
         client.stream.shutdown(Shutdown::Write).expect("shut down");
         server.signal("-CONT");
         assert_eq!(client.read_to_end().len(), requests);
-    }
-}
-
-/// So does one whose last requests stand behind great values: these take several rounds.
-#[test]
-fn what_follows_great_values_is_answered_before_the_end() {
-    let server = Server::cache(&["--threads", "3"]);
-    let value = "x".repeat(1_100_000);
-    for key in (0..10).map(|number| format!("key{number}")) {
-        for last in [vec!["SET", &key, &value], vec!["MGET", &key, "none", &key, &key, "none"]] {
-            let mut client = server.connect();
-            let stream = [encode(&["SET", &key, &value]), encode(&last), encode(&["ECHO", "end"])].concat();
-            let (first, rest) = stream.split_at(stream.len() - 40);
-            client.send(first);
-            // The server finds the rest and the end at the same time.
-            std::thread::sleep(Duration::from_millis(20));
-            server.signal("-STOP");
-            client.send(rest);
-            client.stream.shutdown(Shutdown::Write).expect("shut down");
-            server.signal("-CONT");
-            let replies = client.read_to_end();
-            assert!(
-                replies.len() == 3 && replies[2] == Value::bulk("end"),
-                "{key}: {} replies",
-                replies.len()
-            );
-        }
     }
 }
 

@@ -1,8 +1,7 @@
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::TWO;
-use super::observe::metric;
 use super::support::Server;
 use super::support::client::{Client, Value, encode};
 
@@ -29,30 +28,6 @@ fn a_message_reaches_subscribers_of_all_threads() {
     }
     drop(subscribers.split_off(4));
     super::time::wait_for(|| publisher.run("PUBLISH news again").integer() == 4);
-}
-
-/// A RESP3 client may go on with commands; a reply and a message do not mix.
-#[test]
-fn a_subscriber_of_resp3_works_on() {
-    let server = Server::cache(TWO);
-    let (mut client, mut publisher) = (server.connect(), server.connect());
-    client.run("HELLO 3");
-    client.run("SUBSCRIBE news");
-    publisher.run_args(&["SET", "a", &"x".repeat(5_000)]);
-    let stream: Vec<_> = (0..2_000).flat_map(|_| encode(&["GET", "a"])).collect();
-    client.send(&stream);
-    (0..200).for_each(|number| assert_eq!(publisher.run(&format!("PUBLISH news {number}")).integer(), 1));
-    let (mut replies, mut messages) = (0, Vec::new());
-    while replies < 2_000 || messages.len() < 200 {
-        match client.read() {
-            Value::Push(message) => messages.push(message[2].text()),
-            reply => {
-                assert_eq!(reply.text().len(), 5_000);
-                replies += 1;
-            }
-        }
-    }
-    assert!(messages.iter().enumerate().all(|(number, text)| *text == number.to_string()), "in order");
 }
 
 /// A subscriber that does not read is cut off; the publisher and the others do not notice.
@@ -177,49 +152,4 @@ fn a_long_reply_is_one_piece() {
         ("OK".into(), "new".into(), "PONG".into())
     );
     assert_eq!(replies[0].elements()[..1_999], replies[2].elements()[..1_999]);
-}
-
-/// Many channels take no longer than few, each: the clients of the same thread wait meanwhile.
-#[test]
-fn a_client_subscribes_to_many_channels() {
-    let server = Server::cache(TWO);
-    let mut client = server.connect();
-    let (channels, start) = (60_000, Instant::now());
-    let names: Vec<_> = (0..channels).map(|number| format!("channel-{number}")).collect();
-    client.send(&encode(&[&["SUBSCRIBE".to_owned()], &names[..]].concat()));
-    (1..=channels).for_each(|count| assert_eq!(client.read().elements()[2], Value::Integer(count)));
-    client.send(&encode(&[&["UNSUBSCRIBE".to_owned()], &names[..]].concat()));
-    (0..channels).rev().for_each(|count| assert_eq!(client.read().elements()[2], Value::Integer(count)));
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert_eq!(client.run("PING").text(), "PONG");
-}
-
-/// Events for many subscribers of a thread do not keep its other clients waiting until all are written.
-#[test]
-fn many_events_let_others_in() {
-    let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
-    let (mut client, mut other) = (server.connect(), server.connect());
-    client.run("CONFIG SET notify-keyspace-events E$");
-    let key = (0..).map(|number| format!("key{number}")).find(|key| {
-        let before = metric(&server, "forwarded_commands_total");
-        client.run(&format!("GET {key}"));
-        metric(&server, "forwarded_commands_total") == before
-    });
-    // The client's thread has the key, and the other thread, in turn, has the subscribers.
-    let set = encode(&["SET", &key.expect("a key"), "value"]);
-    let mut subscribers: Vec<_> = (0..100).map(|_| server.connect()).collect();
-    for subscriber in subscribers.iter_mut().skip(1).step_by(2) {
-        subscriber.run("SUBSCRIBE __keyevent@0__:set");
-    }
-    client.send(&set.repeat(30_000));
-    (0..30_000).for_each(|_| assert_eq!(client.read().text(), "OK"));
-    let start = Instant::now();
-    assert_eq!(other.run("PING").text(), "PONG");
-    let answered = start.elapsed();
-    assert_eq!(client.run("SET other value").text(), "OK");
-    for subscriber in subscribers.iter_mut().skip(1).step_by(2) {
-        (0..30_000).for_each(|_| _ = subscriber.read());
-    }
-    println!("answered after {answered:?}, all written after {:?}", start.elapsed());
-    assert!(answered < start.elapsed() / 8);
 }

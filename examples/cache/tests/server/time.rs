@@ -57,29 +57,6 @@ fn the_last_deadline_counts() {
     assert!(client.run("INFO keyspace").text().contains("db0:keys=256,expires=128,"));
 }
 
-/// Memory goes back to the system when keys expire, although no client comes any more.
-#[test]
-fn memory_goes_back_when_keys_expire() {
-    if !cfg!(target_os = "linux") {
-        return skip("only Linux says how much memory a process has");
-    }
-    let server = Server::cache(TWO);
-    let mut client = server.connect();
-    let before = server.memory();
-    let value = "v".repeat(400);
-    for from in (0..50_000).step_by(1_000) {
-        let set = |key| encode(&["SET", &format!("k{key}"), &value, "EX", "1000"]);
-        client.send(&(from..from + 1_000).flat_map(set).collect::<Vec<_>>());
-        (0..1_000).for_each(|_| assert_eq!(client.read(), Value::Simple("OK".into())));
-    }
-    let with_keys = server.memory() - before;
-    assert!(with_keys > 20 << 20, "{with_keys} bytes");
-    let soon = |key| encode(&["PEXPIRE", &format!("k{key}"), "500"]);
-    client.send(&(0..50_000).flat_map(soon).collect::<Vec<_>>());
-    (0..50_000).for_each(|_| assert_eq!(client.read(), Value::Integer(1)));
-    wait_for(|| server.memory().saturating_sub(before) < with_keys / 5);
-}
-
 /// A flush leaves nothing behind, neither keys nor events nor timers.
 #[test]
 fn a_flush_ends_all_timers() {

@@ -1,11 +1,11 @@
 use super::support::Server;
-use super::support::client::{Client, Value, encode};
+use super::support::client::{Client, Value, encode, pipeline};
 
 const THREE: &[&str] = &["--threads", "3"];
 
 /// Sends the lines as a pipeline; the reply to the last one.
 fn last_of(client: &mut Client, lines: &[&str]) -> Value {
-    let stream: Vec<_> = lines.iter().flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect();
+    let stream = pipeline(lines);
     client.send(&stream);
     lines.iter().map(|_| client.read()).last().expect("a reply")
 }
@@ -93,7 +93,7 @@ fn no_message_comes_within_the_replies() {
     (1..channels.len()).for_each(|_| _ = client.read());
     let lines =
         ["MULTI", "SET a 1", "PUBLISH self one", "MGET a b c d e", "SET b 2", "PUBLISH self two", "EXEC"];
-    let stream: Vec<_> = lines.iter().flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect();
+    let stream = pipeline(&lines);
     for round in 0..300 {
         other.send(&encode(&["PUBLISH", "others", "text"]));
         client.send(&stream);

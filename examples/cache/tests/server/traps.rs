@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::TWO;
 use super::support::Server;
-use super::support::client::{Value, encode};
+use super::support::client::{Value, encode, pipeline};
 
 /// Its own messages, of lengths at which buffers change, come whole and in order between the replies of
 /// other threads.
@@ -56,7 +56,7 @@ fn subscriptions_in_the_middle_of_a_pipeline() {
     client.run("HELLO 3");
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let lines = ["SET a 1", "GET a", "SUBSCRIBE news", "GET b", "MGET a b c", "UNSUBSCRIBE news", "INCR n"];
-    let stream: Vec<_> = lines.iter().flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect();
+    let stream = pipeline(&lines);
     std::thread::scope(|scope| {
         let publishing = || {
             let mut publisher = server.connect();

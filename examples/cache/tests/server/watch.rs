@@ -3,24 +3,20 @@
 use std::time::Duration;
 
 use super::support::Server;
-use super::support::client::{Client, Value, encode};
+use super::support::client::{Client, Value, pipeline};
 
 const THREE: &[&str] = &["--threads", "3"];
-
-fn stream(lines: &[&str]) -> Vec<u8> {
-    lines.iter().flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect()
-}
 
 /// Adds one to a number as long as another client has done so meanwhile. Returns the number of attempts.
 fn add_one(client: &mut Client, key: &str) -> usize {
     for attempt in 1.. {
-        client.send(&stream(&[&format!("WATCH {key}"), &format!("GET {key}")]));
+        client.send(&pipeline(&[&format!("WATCH {key}"), &format!("GET {key}")]));
         assert_eq!(client.read().text(), "OK");
         let old = match client.read() {
             Value::NullBulk => 0,
             old => old.text().parse::<u64>().expect("a number"),
         };
-        client.send(&stream(&["MULTI", &format!("SET {key} {}", old + 1), "PING", "EXEC"]));
+        client.send(&pipeline(&["MULTI", &format!("SET {key} {}", old + 1), "PING", "EXEC"]));
         let reply = (0..4).map(|_| client.read()).last().expect("a reply");
         if reply != Value::NullArray {
             assert_eq!(reply.elements()[1].text(), "PONG");
@@ -70,7 +66,7 @@ fn a_client_moves_in_the_middle_of_a_pipeline() {
     }
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     for _ in 0..5 {
-        client.send(&stream(&lines));
+        client.send(&pipeline(&lines));
         for key in 0..100 {
             assert_eq!(client.read().text(), "OK");
             assert_eq!(client.read().elements()[0], Value::Bulk(format!("{value}{key}").into_bytes()));
@@ -81,8 +77,8 @@ fn a_client_moves_in_the_middle_of_a_pipeline() {
         }
     }
     assert_eq!(client.run("CLIENT LIST").text().lines().count(), 1);
-    client.send(&stream(&["CLIENT REPLY SKIP", "WATCH key0", "ECHO 1", "CLIENT REPLY SKIP", "WATCH key0"]));
-    client.send(&stream(&[
+    client.send(&pipeline(&["CLIENT REPLY SKIP", "WATCH key0", "ECHO 1", "CLIENT REPLY SKIP", "WATCH key0"]));
+    client.send(&pipeline(&[
         "CLIENT REPLY SKIP",
         "UNWATCH",
         "CLIENT REPLY SKIP",
@@ -108,7 +104,7 @@ fn what_cannot_be_watched() {
     client.run("SUBSCRIBE c");
     assert!(client.run("WATCH a").text().starts_with("ERR Can't execute 'watch': only"));
     client.run("UNSUBSCRIBE c");
-    client.send(&stream(&["WATCH a", "SET a 1", "MULTI", "PING", "EXEC"]));
+    client.send(&pipeline(&["WATCH a", "SET a 1", "MULTI", "PING", "EXEC"]));
     assert_eq!((0..5).map(|_| client.read()).last(), Some(Value::Null));
 }
 
@@ -119,14 +115,14 @@ fn a_key_that_expires_has_changed() {
     for round in 0..20 {
         let lines =
             [&format!("SET key{round} v PX 20"), &format!("WATCH key{round}"), &format!("GET key{round}")];
-        client.send(&stream(&lines.map(String::as_str)));
-        client.send(&stream(&["MULTI", "PING"]));
+        client.send(&pipeline(&lines.map(String::as_str)));
+        client.send(&pipeline(&["MULTI", "PING"]));
         let is_there = [0, 1, 2, 3, 4].map(|_| client.read())[2] != Value::NullBulk;
         std::thread::sleep(Duration::from_millis(25));
         // On a busy machine it may be gone when it is watched.
         assert_eq!(client.run("EXEC") == Value::NullArray, is_there, "round {round}");
         // It was gone before.
-        client.send(&stream(&[&format!("WATCH key{round}"), "MULTI", "PING"]));
+        client.send(&pipeline(&[&format!("WATCH key{round}"), "MULTI", "PING"]));
         (0..3).for_each(|_| _ = client.read());
         assert_eq!(client.run("EXEC").elements().len(), 1, "round {round}");
     }
@@ -140,7 +136,7 @@ fn a_client_that_has_moved_is_served_as_before() {
     for _ in 0..8 {
         for (number, client) in clients.iter_mut().enumerate() {
             std::thread::sleep(Duration::from_millis(25));
-            client.send(&stream(&["UNWATCH", &format!("WATCH key{number}")]));
+            client.send(&pipeline(&["UNWATCH", &format!("WATCH key{number}")]));
             assert_eq!([client.read().text(), client.read().text()], ["OK", "OK"]);
         }
     }
@@ -148,7 +144,7 @@ fn a_client_that_has_moved_is_served_as_before() {
         assert_eq!(client.try_read(), None);
     }
     let mut client = server.connect();
-    client.send(&stream(&["WATCH key1", "WATCH key1", "GET key1"]));
+    client.send(&pipeline(&["WATCH key1", "WATCH key1", "GET key1"]));
     server.signal("-TERM");
     assert_eq!([client.read().text(), client.read().text()], ["OK", "OK"]);
     assert_eq!((client.read(), client.try_read()), (Value::NullBulk, None));

@@ -69,6 +69,11 @@ pub(crate) fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     bytes
 }
 
+/// A pipeline: each line is a command.
+pub(crate) fn pipeline<L: AsRef<str>>(lines: &[L]) -> Vec<u8> {
+    lines.iter().flat_map(|line| encode(&line.as_ref().split(' ').collect::<Vec<_>>())).collect()
+}
+
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");

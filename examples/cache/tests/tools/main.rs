@@ -218,7 +218,7 @@ fn redis_rs_and_fred() {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/crates/Cargo.toml");
     let cargo = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(args).args(["--locked", "--quiet", "--manifest-path", manifest]).status().expect("cargo")
+        command.args(args).args(["--quiet", "--manifest-path", manifest]).status().expect("cargo")
     };
     if !cargo(&["fetch"]).success() {
         return skip("redis-rs and fred cannot be fetched");

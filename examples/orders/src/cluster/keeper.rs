@@ -45,11 +45,6 @@ impl Head {
     }
 }
 
-/// Reads bytes as a head, for fuzzers.
-pub(crate) fn read_head(bytes: &[u8]) {
-    let _ = Head::of(bytes);
-}
-
 /// The snapshots of a partition, as its owner knows them.
 pub(crate) struct Keeper {
     broker: Broker,

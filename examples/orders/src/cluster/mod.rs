@@ -78,7 +78,6 @@
 //! | `owner.rs` | one partition: reads, decides, publishes |
 //! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | the partitions of a worker, and an owner for each |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
-//! | `sandbox.rs` | the reading code without a broker, for a fuzzer |
 
 mod args;
 mod broker;
@@ -94,7 +93,6 @@ mod partition;
 mod pulse;
 mod reader;
 mod recovery;
-pub(crate) mod sandbox;
 mod setup;
 mod snapshot;
 mod status;

@@ -76,7 +76,7 @@ impl<T> Advancer<T> {
             assert!(recorded <= flushed && linked_for >= recorded);
         }
         assert!(self.hands.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
-        for &id in self.hands.deferred.iter().chain(&self.hands.aside) {
+        for &id in &self.hands.deferred {
             self.record(census, id);
         }
     }
@@ -149,7 +149,7 @@ impl<T> Advancer<T> {
                 census.pending += 1;
                 assert!(linked_for <= node.deadline(word), "node {id} is linked after its deadline");
             }
-            Status::Cancelled | Status::Held => census.dead += 1,
+            Status::Cancelled => census.dead += 1,
             met => panic!("node {id} is linked and {met:?}"),
         }
         linked_for

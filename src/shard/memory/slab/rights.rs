@@ -8,8 +8,7 @@ use std::ops::Deref;
 use crate::shard::memory::epochs::{Guard, Participant};
 use crate::shard::memory::segment::Segment;
 use crate::shard::node::state::Word;
-use crate::shard::node::{NIL, Node, NodeId, Vacant};
-use crate::tick::Tick;
+use crate::shard::node::{Node, NodeId, Vacant};
 
 /// The right to free nodes of one word. A lane has those of the word that it hands out nodes of.
 #[derive(Debug, Default)]
@@ -25,21 +24,17 @@ pub(crate) struct OwnedNode<'s, T> {
     pub(super) id: NodeId,
     pub(super) era: u32,
     pub(super) vacant: Vacant<'s, T>,
-    /// The tick that the node is linked for, if it is in a list.
-    pub(super) linked_for: Option<Tick>,
+    /// Whether the node is in a list.
+    pub(super) is_linked: bool,
 }
 
-/// The right to a dead node that the owner of a lane keeps, from a cancel to its next schedule.
-///
-/// Read it field by field: copying the struct would cause a store-forwarding stall.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// `NIL` if no node is held.
+/// A node that was dead when its lane last looked. It is no right: the advancer may have freed the
+/// node since, and given its segment back.
+pub(crate) struct DeadNode {
     pub(super) node: NodeId,
-    /// The node's word.
+    /// The era of its segment, and its word.
+    pub(super) era: u32,
     pub(super) word: Word,
-    /// The earliest tick at which the next timer may be due.
-    pub(super) linked_for: Tick,
 }
 
 impl FreeWord {
@@ -57,29 +52,10 @@ impl FreeWord {
     }
 }
 
-impl Held {
+impl DeadNode {
     #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.node == NIL
-    }
-
-    /// The earliest tick at which the next timer may be due.
-    #[inline]
-    pub(crate) fn linked_for(&self) -> Tick {
-        self.linked_for
-    }
-
-    /// Takes the right to the node of a timer that the caller has just cancelled, and holds it.
-    #[inline]
-    pub(crate) fn hold<T>(&mut self, node: NodeId, vacant: Vacant<'_, T>) {
-        (self.node, self.word) = (node, vacant.word());
-        self.linked_for = vacant.node().linked_for(vacant.word());
-    }
-
-    /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is
-    /// as it was.
-    pub(crate) fn hold_again<T>(&mut self, owned: OwnedNode<'_, T>) {
-        (self.node, self.word) = (owned.id, owned.vacant.word());
+    pub(crate) fn new(node: NodeId, era: u32, word: Word) -> Self {
+        Self { node, era, word }
     }
 }
 
@@ -95,10 +71,10 @@ impl<'s, T> OwnedNode<'s, T> {
         self.era
     }
 
-    /// The tick that the node is linked for; `None` if it is in no list.
+    /// Whether the node is in a list.
     #[inline(always)]
-    pub(crate) fn linked_for(&self) -> Option<Tick> {
-        self.linked_for
+    pub(crate) fn is_linked(&self) -> bool {
+        self.is_linked
     }
 
     #[inline(always)]

@@ -1,5 +1,5 @@
 //! A lane: what one thread has to itself in a shard. These are its counters, its participant in the
-//! epochs, its free nodes, and the node that it holds.
+//! epochs, its free nodes, and the name of the node that it cancelled last.
 //!
 //! A thread finds its own lane by its [number](thread_number). When it ends, the next thread with
 //! that number has the lane in each shard, with all that is in it. A thread without a number (more
@@ -36,7 +36,7 @@ use self::thread_number::NUMBERS;
 use crate::fallible::{self, List};
 use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
-use crate::shard::memory::slab::{FreeWord, Held};
+use crate::shard::memory::slab::{DeadNode, FreeWord};
 use crate::shard::shared::stats::Tally;
 use crate::size::size;
 use crate::sync::plain::{AtomicBool, AtomicPtr};
@@ -45,8 +45,8 @@ use crate::sync::{Ordering, yield_now};
 /// Dead nodes that a thread leaves before it reports them.
 pub(crate) const DEAD_PER_REPORT: u32 = size(8, 1, 1);
 
-/// Whether threads hold nodes. Most models test nodes that are left in their lists.
-pub(crate) const HOLDS_NODES: bool = size(true, true, false);
+/// Whether threads reuse nodes in place. Most models test nodes that stay dead in their lists.
+pub(crate) const REUSES_NODES: bool = size(true, true, false);
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
 pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
@@ -61,9 +61,8 @@ pub(crate) struct Lanes {
     by_number: [AtomicPtr<Lane>; NUMBERS],
     common: List<Lane>,
     epochs: Epochs,
-    /// Whether threads may hold nodes. False in most models, which test nodes that are left in
-    /// their lists.
-    may_hold: AtomicBool,
+    /// Whether threads reuse nodes in place. False in most models.
+    may_reuse: AtomicBool,
 }
 
 pub(crate) struct Lane {
@@ -75,7 +74,7 @@ pub(crate) struct Lane {
     /// Whether the advancer may take the nodes in the lane. Written by the advancer.
     revoked: AtomicBool,
     pub(crate) dead_per_report: u32,
-    pub(crate) may_hold: bool,
+    pub(crate) may_reuse: bool,
     /// Written by the thread in the call, read by any thread.
     pub(crate) tally: CachePadded<Tally>,
     local: UnsafeCell<Local>,
@@ -94,12 +93,13 @@ pub(crate) struct Local {
 /// The nodes that the owner may use for its next timers.
 pub(crate) struct LaneNodes {
     pub(crate) free: FreeWord,
-    pub(crate) held: Held,
+    /// Until the next timer is scheduled.
+    pub(crate) last_cancelled: Option<DeadNode>,
 }
 
 impl Local {
     fn new(participant: Participant) -> Self {
-        let nodes = LaneNodes { free: FreeWord::default(), held: Held::default() };
+        let nodes = LaneNodes { free: FreeWord::default(), last_cancelled: None };
         Self { participant, nodes, until_report: 0, reported: 0 }
     }
 }
@@ -116,14 +116,14 @@ pub(crate) struct Entered<'l> {
 }
 
 impl Lane {
-    fn new(is_own: bool, may_hold: bool, participant: Participant) -> Self {
+    fn new(is_own: bool, may_reuse: bool, participant: Participant) -> Self {
         Self {
             is_own,
             // The thread that makes it is in a call.
             busy: AtomicBool::new(true),
             revoked: AtomicBool::new(false),
             dead_per_report: if is_own { DEAD_PER_REPORT } else { 1 },
-            may_hold: is_own && may_hold,
+            may_reuse: is_own && may_reuse,
             tally: CachePadded::default(),
             local: UnsafeCell::new(Local::new(participant)),
         }
@@ -155,19 +155,18 @@ impl Lane {
         is_ours.then(|| Entered { lane: self, thread: PhantomData })
     }
 
-    /// Takes the nodes in the lane, unless a call is under way.
+    /// Takes the free nodes in the lane, unless a call is under way.
     ///
     /// # Safety
     ///
     /// Only the advancer calls this. Every thread has passed a barrier since the lane was revoked.
-    unsafe fn take_nodes(&self) -> Option<(FreeWord, Held)> {
+    unsafe fn take_nodes(&self) -> Option<FreeWord> {
         // Ordering: Acquire, pairs with the end of a call: what it has left in `local` is visible.
         if self.busy.load(Ordering::Acquire) {
             return None;
         }
         // SAFETY: no call is under way, and none begins while the lane is revoked.
-        let nodes = unsafe { &mut (*self.local.get()).nodes };
-        Some((std::mem::take(&mut nodes.free), std::mem::take(&mut nodes.held)))
+        Some(std::mem::take(unsafe { &mut (*self.local.get()).nodes.free }))
     }
 }
 
@@ -201,7 +200,7 @@ impl Lanes {
             by_number: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS],
             common: List::new(),
             epochs,
-            may_hold: AtomicBool::new(HOLDS_NODES),
+            may_reuse: AtomicBool::new(REUSES_NODES),
         };
         drop(lanes.add(false));
         (lanes, reclaimer)
@@ -252,9 +251,9 @@ impl Lanes {
     /// thread has done finds the lane.
     fn add(&self, is_own: bool) -> Option<Entered<'_>> {
         // Ordering: Relaxed, it was set before there were producers.
-        let may_hold = self.may_hold.load(Ordering::Relaxed);
+        let may_reuse = self.may_reuse.load(Ordering::Relaxed);
         let lanes = if is_own { &self.own } else { &self.common };
-        let lane = lanes.push(Lane::new(is_own, may_hold, self.participant()?))?;
+        let lane = lanes.push(Lane::new(is_own, may_reuse, self.participant()?))?;
         Some(Entered { lane, thread: PhantomData })
     }
 
@@ -264,9 +263,9 @@ impl Lanes {
         fallible::has_memory(PARTICIPANT_BYTES).then(|| self.epochs.join())
     }
 
-    /// Takes the nodes that threads keep (free nodes and held nodes) if they are in no call. Does
-    /// nothing if the system offers no `membarrier`. For the advancer.
-    pub(crate) fn revoke(&self, _: &Reclaimer, take_in: impl FnMut((FreeWord, Held))) {
+    /// Takes the free nodes that threads keep if they are in no call. Does nothing if the system
+    /// offers no `membarrier`. For the advancer.
+    pub(crate) fn revoke(&self, _: &Reclaimer, take_in: impl FnMut(FreeWord)) {
         if !hardware::has_membarrier() {
             return;
         }
@@ -289,11 +288,11 @@ impl Lanes {
         self.own.iter().chain(self.common.iter())
     }
 
-    /// Lets threads hold nodes in lanes made from now on, also in a model.
+    /// Lets threads reuse nodes in place in lanes made from now on, also in a model.
     #[cfg(any(shardwheel_loom, shardwheel_model))]
-    pub(crate) fn let_hold(&self) {
+    pub(crate) fn let_reuse(&self) {
         // Ordering: Relaxed, before there are producers.
-        self.may_hold.store(true, Ordering::Relaxed);
+        self.may_reuse.store(true, Ordering::Relaxed);
     }
 }
 

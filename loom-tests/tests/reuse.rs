@@ -1,6 +1,7 @@
-//! A producer keeps the node of a timer that it has cancelled, and puts its next timer into that
-//! node in place: the parts of hazards 4, 6, 7, 8 and 10 with such a node.
+//! A producer puts its next timer into the node that it cancelled last, where the node is linked: the
+//! parts of hazards 4, 6, 7, 8 and 10 with such a node.
 
+#![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
 use shardwheel::Tick;
@@ -8,25 +9,25 @@ use shardwheel_loom_tests::reuse::{replace, reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{CountingWake, Ledger, holding_shard, model, model_within, thread};
 
 #[test]
-fn hazard_7_a_held_node_against_a_stale_key_and_a_flush() {
+fn hazard_7_a_dead_node_against_a_stale_key_and_a_flush() {
     reuse(holding_shard, 1, 2, &[1]);
 }
 
 #[test]
-fn hazard_7_a_held_node_for_the_same_tick() {
+fn hazard_7_a_dead_node_for_the_same_tick() {
     reuse(holding_shard, 1, 1, &[1]);
 }
 
 #[test]
-fn hazard_7_a_held_node_in_a_bucket_that_is_cascaded() {
+fn hazard_7_a_dead_node_in_a_bucket_that_is_cascaded() {
     reuse(holding_shard, 6, 7, &[4, 7]);
 }
 
-/// The clock reaches the tick at which the bucket of the held node is cascaded. Meanwhile a timer
-/// for that very tick is put into the node: the advancer finds the node held at first, and then
+/// The clock reaches the tick at which the bucket of the dead node is cascaded. Meanwhile a timer
+/// for that very tick is put into the node: the advancer finds the node busy at first, and then
 /// places the timer in a bucket that it is about to pass.
 #[test]
-fn hazard_7_a_held_node_for_the_tick_of_a_cascade() {
+fn hazard_7_a_dead_node_for_the_tick_of_a_cascade() {
     model(|| {
         let ledger = Ledger::new(2);
         let (scheduler, mut advancer) = holding_shard();
@@ -46,22 +47,22 @@ fn hazard_7_a_held_node_for_the_tick_of_a_cascade() {
     });
 }
 
-/// The held node is linked for a tick that is too late. The producer leaves it in its list, dead,
+/// The dead node is linked for a tick that is too late. The producer leaves it in its list, dead,
 /// and takes another node.
 #[test]
-fn hazard_7_a_held_node_is_of_no_use() {
+fn hazard_7_a_dead_node_is_of_no_use() {
     reuse(holding_shard, 3, 1, &[1, 3]);
 }
 
 #[test]
-fn hazard_7_a_held_node_that_is_placed_anew() {
+fn hazard_7_a_dead_node_that_is_placed_anew() {
     reuse_of_one_placed_anew(holding_shard);
 }
 
-/// The advancer may meet the held node in the bucket that it flushes, and set it aside. The timer
-/// that is then put into the node is due later, and fires in time.
+/// The advancer may meet the node, dead or busy, in the bucket that it flushes. The timer that is
+/// put into the node is due later, and fires in time.
 #[test]
-fn hazard_7_a_held_node_whose_bucket_is_past() {
+fn hazard_7_a_dead_node_whose_bucket_is_past() {
     model(|| {
         let ledger = Ledger::new(2);
         let (scheduler, mut advancer) = holding_shard();
@@ -80,10 +81,10 @@ fn hazard_7_a_held_node_whose_bucket_is_past() {
     });
 }
 
-/// The advancer has set the held node aside. The producer then has no use for the node, and gives it
-/// up: its next timers fire in time, and the node is freed once.
+/// The producer has no use for the node that the advancer may be about to free: its next timers fire
+/// in time, and the node is freed once.
 #[test]
-fn hazard_7_a_node_that_was_held_is_given_up_where_its_bucket_is_past() {
+fn hazard_7_a_dead_node_is_of_no_use_while_its_bucket_is_flushed() {
     model_within(3, || {
         let ledger = Ledger::new(3);
         let (scheduler, mut advancer) = holding_shard();
@@ -104,10 +105,10 @@ fn hazard_7_a_node_that_was_held_is_given_up_where_its_bucket_is_past() {
     });
 }
 
-/// The advancer visits the held node, which it has set aside, while the producer puts one timer
-/// after the other into it.
+/// The advancer meets the node, and may defer it, while the producer puts one timer after the other
+/// into it.
 #[test]
-fn hazard_7_a_held_node_that_was_set_aside_is_used_twice() {
+fn hazard_7_a_node_is_reused_twice_while_its_bucket_is_flushed() {
     model_within(2, || {
         let ledger = Ledger::new(3);
         let (scheduler, mut advancer) = holding_shard();
@@ -128,8 +129,8 @@ fn hazard_7_a_held_node_that_was_set_aside_is_used_twice() {
     });
 }
 
-/// The advancer's answer covers the timer in the held node, or the timer wakes the advancer. The
-/// node may be in a bucket, or set aside because the bucket's tick has passed.
+/// The advancer's answer covers the timer in the node that is reused, or the timer wakes the
+/// advancer. The node may be in a bucket, or deferred because the bucket's tick has passed.
 fn sleep(preemptions: usize, now: Tick) {
     model_within(preemptions, move || {
         let ledger = Ledger::new(4);
@@ -156,19 +157,19 @@ fn sleep(preemptions: usize, now: Tick) {
 }
 
 #[test]
-fn hazard_6_a_timer_in_a_held_node_wakes() {
+fn hazard_6_a_timer_in_a_dead_node_wakes() {
     sleep(2, 0);
 }
 
 #[test]
-fn hazard_6_a_timer_in_a_held_node_that_was_set_aside_wakes() {
-    // Preemptions: to the producer, back while it holds the node, and to the producer again.
+fn hazard_6_a_timer_in_a_node_whose_bucket_is_past_wakes() {
+    // Preemptions: to the producer, back while the node is busy, and to the producer again.
     sleep(3, 1);
 }
 
-/// A sweep passes the held node while a timer is put into it.
+/// A sweep passes the dead node while a timer is put into it.
 #[test]
-fn hazard_8_a_sweep_against_a_held_node() {
+fn hazard_8_a_sweep_against_a_dead_node() {
     model(|| {
         let ledger = Ledger::new(4);
         let (scheduler, mut advancer) = holding_shard();
@@ -187,10 +188,10 @@ fn hazard_8_a_sweep_against_a_held_node() {
     });
 }
 
-/// The advancer ends while a timer is put into a held node: the advancer or the schedule call hands
+/// The advancer ends while a timer is put into a dead node: the advancer or the schedule call hands
 /// it back.
 #[test]
-fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
+fn hazard_10_shutdown_against_a_timer_in_a_dead_node() {
     model(|| {
         let ledger = Ledger::new(2);
         let (scheduler, advancer) = holding_shard();
@@ -209,9 +210,9 @@ fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
     });
 }
 
-/// A timer is moved into a held node while the advancer ends.
+/// A timer is moved while its thread has a dead node while the advancer ends.
 #[test]
-fn hazard_10_shutdown_against_a_move_into_a_held_node() {
+fn hazard_10_shutdown_against_a_move_into_a_dead_node() {
     model(|| {
         let ledger = Ledger::new(2);
         let (scheduler, advancer) = holding_shard();
