@@ -17,6 +17,10 @@ impl<T> ModelNodes<T> {
         self.0.as_ptr().cast_mut()
     }
 
+    pub(crate) fn give_part(self) -> Option<Self> {
+        None
+    }
+
     pub(crate) fn at(&self, id: NodeId) -> &Node<T> {
         &self.0[id as usize & (Layout::<T>::NODES - 1)]
     }

@@ -174,7 +174,8 @@ impl<T> Advancer<T> {
     ///   the bucket. If the clock has left ticks out, they are more.
     /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
     ///   nodes freed since the last advance.
-    /// - It gives at most one segment back to the system.
+    /// - It gives at most one segment back to the system. A shard's first segment
+    ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
     ///   the number of cancels.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {

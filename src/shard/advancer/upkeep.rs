@@ -91,7 +91,8 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// Never blocks. A segment of 2 MiB takes about 50 microseconds.
+    /// Never blocks. A segment of 2 MiB takes about 50 microseconds, the first one of a shard up to
+    /// 150.
     pub fn maintain(&mut self) {
         let pending = self.shared.len();
         self.reclaim_leftovers(pending);
@@ -129,7 +130,7 @@ impl<T> Advancer<T> {
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
         // One step gives memory to the system or looks for more of it, not both.
-        let has_given = self.recycler.give_segment(reclaimer);
+        let has_given = self.recycler.give_memory(false, reclaimer);
         if !has_given {
             self.give_memory_back(has_rested, moves);
         }

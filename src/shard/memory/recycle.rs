@@ -35,13 +35,14 @@
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
 //! where nodes are freed faster than steps would give them. The system takes as long for the 512
 //! pages of a segment as the advancer for firing a thousand timers, so a step unmaps one segment at
-//! most.
+//! most, or one part of a segment of ordinary pages ([`Nodes::give_part`]).
 //!
 //! Only the advancer uses a recycler.
 
 use crate::shard::memory::epochs::Reclaimer;
+use crate::shard::memory::pages::Nodes;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::{Freed, FreedNodes, STAYING, Slab};
+use crate::shard::memory::slab::{Freed, FreedNodes, KEEPS_FIRST_SEGMENT, Slab};
 use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
@@ -72,6 +73,8 @@ pub(crate) struct Recycler<T> {
     words: Option<usize>,
     /// Segments that are out of the table.
     retired: Retired<Segment<T>>,
+    /// The rest of the segment that is going back to the system.
+    parting: Option<Nodes<T>>,
     /// Nodes freed since the last step.
     freed: usize,
     /// Nodes freed since the slab was last empty, without those of `freed`.
@@ -86,6 +89,7 @@ impl<T> Recycler<T> {
             nodes: FreedNodes::new(),
             words: None,
             retired: slab.retired(),
+            parting: None,
             freed: 0,
             used: 0,
             worth: Self::least_worth(),
@@ -116,7 +120,12 @@ impl<T> Recycler<T> {
 
     /// Whether a batch is being given to the slab, or memory to the system.
     pub(crate) fn is_giving(&self) -> bool {
-        self.words.is_some() || self.retired.count() > 0
+        self.words.is_some() || self.leaving() > 0
+    }
+
+    /// The number of segments that are on their way to the system.
+    fn leaving(&self) -> usize {
+        self.retired.count() + usize::from(self.parting.is_some())
     }
 
     /// Gives at least that many words of the batch to the slab, and further words in proportion to
@@ -153,9 +162,8 @@ impl<T> Recycler<T> {
     /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
     /// spare. With none pending there is none to spare once half a segment has been used.
     pub(crate) fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
-        let has_spare = live > 0 || self.used < Segment::<T>::NODES / 2;
-        let kept = (2 * live).div_ceil(Segment::<T>::NODES) + usize::from(has_spare);
-        slab.size().saturating_sub(kept.max(STAYING))
+        let has_spare = live > 0 || self.used < Segment::<T>::NODES / 2 || KEEPS_FIRST_SEGMENT;
+        slab.size().saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + usize::from(has_spare))
     }
 
     /// Takes an empty segment out of the table; true if there was one.
@@ -168,20 +176,24 @@ impl<T> Recycler<T> {
         true
     }
 
-    /// Gives a segment whose readers have unpinned to the system; true if it did.
-    pub(crate) fn give_segment(&mut self, reclaimer: &Reclaimer) -> bool {
-        self.retired.take(reclaimer).is_some()
+    /// Gives a part of a segment whose readers have unpinned to the system, or the whole; true if it
+    /// did.
+    pub(crate) fn give_memory(&mut self, whole: bool, reclaimer: &Reclaimer) -> bool {
+        let next = || self.retired.take(reclaimer).map(|segment| segment.nodes);
+        let Some(nodes) = self.parting.take().or_else(next) else { return false };
+        self.parting = if whole { None } else { nodes.give_part() };
+        true
     }
 
     /// Gives back a share of the memory that `live` timers do not need, and does a step so that
     /// nodes freed so far count at the next call.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
-        let share = (excess + self.retired.count()).div_ceil(SHARE);
+        let share = (excess + self.leaving()).div_ceil(SHARE);
         self.hurry(slab);
         self.step(WORDS_PER_STEP, slab, reclaimer);
         for _ in 0..share {
-            self.give_segment(reclaimer);
+            self.give_memory(true, reclaimer);
         }
         for _ in 0..share.min(excess) {
             self.retire_segment(slab, reclaimer);
@@ -192,7 +204,7 @@ impl<T> Recycler<T> {
     /// One timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
         let may_retire = self.nodes.count() > 0 || slab.may_retire();
-        self.retired.count() > 0 || may_retire && self.excess(slab, live) > 0
+        self.leaving() > 0 || may_retire && self.excess(slab, live) > 0
     }
 
     /// The nodes on their way to the slab; for invariant checks.

@@ -12,7 +12,7 @@ use crate::shard::node::{Node, NodeId};
 const SMALL_SHARD: usize = 1;
 
 pub(crate) struct Segment<T> {
-    nodes: Nodes<T>,
+    pub(super) nodes: Nodes<T>,
     /// The high half of the generations of this segment's nodes. No other segment has the same era,
     /// so a segment that replaces one given back hands out no generation that was handed out there
     /// before.

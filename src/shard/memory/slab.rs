@@ -48,8 +48,8 @@ use crate::unwind::FirstPanic;
 /// Segments of a slab, at most. A fuzzer makes and clears a table for each input.
 pub(crate) const SEGMENTS: usize = size(1 << 16, 1 << 6, 4);
 
-/// Segments, the first ones, that never go back. Models, which test other things, keep one.
-pub(crate) const STAYING: usize = size(0, 0, 1);
+/// Whether the first segment is never given back. Models, which test other things, keep it.
+pub(crate) const KEEPS_FIRST_SEGMENT: bool = size(false, false, true);
 
 pub(crate) struct Slab<T> {
     segments: Slots<Segment<T>, { SEGMENTS }>,

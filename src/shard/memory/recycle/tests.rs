@@ -47,7 +47,7 @@ impl<T> Scene<T> {
     fn poll(&mut self, times: usize) {
         for _ in 0..times {
             self.recycler.step(WORDS_PER_STEP, &self.slab, &mut self.advancer);
-            self.recycler.give_segment(&self.advancer);
+            self.recycler.give_memory(false, &self.advancer);
         }
     }
 

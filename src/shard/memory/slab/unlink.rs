@@ -4,7 +4,7 @@ use super::Slab;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::STAYING;
+use crate::shard::memory::slab::KEEPS_FIRST_SEGMENT;
 use crate::shard::memory::slot::{Keep, Retired};
 use crate::sync::Ordering;
 
@@ -20,7 +20,7 @@ impl<T> Slab<T> {
 
     /// Marks a segment all of whose nodes are free.
     pub(super) fn mark_empty(&self, index: usize) {
-        if index >= STAYING {
+        if index > 0 || !KEEPS_FIRST_SEGMENT {
             // Ordering: Release, pairs with the Acquire in `take_if_empty`: the advancer, which
             // clears this bit, sees the count that is full.
             self.empty[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
