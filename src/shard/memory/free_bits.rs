@@ -83,15 +83,19 @@ impl FreeBits {
     /// Makes the nodes free. The caller owns them: the advancer that freed them, or a producer that
     /// took them and did not use them. True if they complete the segment: all nodes are free now.
     pub(crate) fn give(&self, word: usize, bits: u64) -> bool {
+        self.set(word, bits);
+        let nodes = bits.count_ones();
+        // Ordering: Relaxed. The count's own order decides which addition completes the segment;
+        // `take_all` acquires the words.
+        self.count.fetch_add(nodes, Ordering::Relaxed).wrapping_add(nodes) == self.capacity
+    }
+
+    fn set(&self, word: usize, bits: u64) {
         // Ordering: Release, pairs with the Acquire in `take`: the caller no longer uses the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
         // Ordering: Release, pairs with the Acquire in `take`: a thread that clears this bit sees
         // the word.
         self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
-        let nodes = bits.count_ones();
-        // Ordering: Relaxed. The count's own order decides which addition completes the segment;
-        // `take_all` acquires the words.
-        self.count.fetch_add(nodes, Ordering::Relaxed).wrapping_add(nodes) == self.capacity
     }
 
     /// Takes all free nodes of the first word that has any. Returns the word's index and its bits.
@@ -101,28 +105,33 @@ impl FreeBits {
 
     /// Takes the free nodes of a word; `None` if it has none.
     fn take(&self, word: usize) -> Option<u64> {
-        // Ordering: Acquire, pairs with the Release in `give`. The summary's bit first, then the
+        // Ordering: Acquire, pairs with the Release in `set`. The summary's bit first, then the
         // word.
         self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
-        // Ordering: Acquire, pairs with the Release in `give`.
+        // Ordering: Acquire, pairs with the Release in `set`.
         let bits = self.words[word].swap(0, Ordering::Acquire);
         // Ordering: Relaxed, an estimate.
         self.count.fetch_sub(bits.count_ones(), Ordering::Relaxed);
         (bits != 0).then_some(bits)
     }
 
-    /// Takes every node, or none. For the advancer, before it gives the segment back.
+    /// Takes every node, or none. For the advancer, before it gives the segment back. The count has
+    /// the nodes until all are taken, so a thread that completes the segment meanwhile finds it full.
     pub(crate) fn take_all(&self) -> bool {
         for word in 0..self.words() {
-            let bits = self.take(word).unwrap_or(0);
+            // The bits of the summary stay: a producer that finds nothing in their words clears them.
+            // Ordering: Acquire, pairs with the Release in `set`.
+            let bits = self.words[word].swap(0, Ordering::Acquire);
             if bits != self.all_of(word) {
-                self.give(word, bits);
+                self.set(word, bits);
                 for whole in 0..word {
-                    self.give(whole, self.all_of(whole));
+                    self.set(whole, self.all_of(whole));
                 }
                 return false;
             }
         }
+        // Ordering: Relaxed, as in `give`.
+        self.count.fetch_sub(self.capacity, Ordering::Relaxed);
         true
     }
 
