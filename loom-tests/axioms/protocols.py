@@ -735,8 +735,8 @@ def move_in_vain_against_cancel() -> Protocol:
 
 
 BITS_SITES: dict[str, Place] = {
-    "give": Site("shard/memory/free_bits.rs", "give", "words[word].fetch_or("),
-    "give_summary": Site("shard/memory/free_bits.rs", "give", "summary[word / WORD_NODES].fetch_or("),
+    "give": Site("shard/memory/free_bits.rs", "set", "words[word].fetch_or("),
+    "give_summary": Site("shard/memory/free_bits.rs", "set", "summary[word / WORD_NODES].fetch_or("),
     "take_summary": Site("shard/memory/free_bits.rs", "take", "fetch_and("),
     "take": Site("shard/memory/free_bits.rs", "take", "swap(0"),
 }

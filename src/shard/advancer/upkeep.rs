@@ -140,17 +140,17 @@ impl<T> Advancer<T> {
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// If more is mapped than the pending timers need and the clock moves, takes an empty segment
-    /// out of the table. After a rest, freed nodes that are few are given to the slab, also where
-    /// nothing is pending.
+    /// After a rest, gives freed nodes that are few to the slab, if nothing is pending or more is
+    /// mapped than the pending timers need. In the latter case, if the clock moves, also takes an
+    /// empty segment out of the table.
     ///
     /// Most shards have nothing to give. Beside 64 threads, their counts would take most of the
     /// time of an idle tick.
     fn give_memory_back(&mut self, has_rested: bool, moves: bool) {
-        let slab = &self.shared.slab;
         let least = if moves { 1 } else { RIPE_BATCH };
         let may_hurry = has_rested && self.recycler.len() >= least;
-        if !(may_hurry || moves && self.recycler.excess(slab, 0) > 0) {
+        let may_retire = moves && self.recycler.excess(&self.shared.slab, 0) > 0;
+        if !may_hurry && !may_retire {
             return;
         }
         let (scheduled, pending) = self.shared.scheduled_and_pending();
@@ -159,7 +159,7 @@ impl<T> Advancer<T> {
         if may_hurry && (pending == 0 || has_excess) {
             self.recycler.hurry(&shared.slab);
         }
-        if moves {
+        if may_retire {
             let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
             if has_excess {
                 self.recycler.retire_segment(&shared.slab, reclaimer);

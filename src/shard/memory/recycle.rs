@@ -6,10 +6,12 @@
 //!    read-modify-write for up to 64 nodes. So nodes are handed out in memory order.
 //! 2. The thread whose nodes complete a segment, the advancer or a producer that gives back what
 //!    it took, marks the segment as empty ([`Slab::retire_one`]).
-//! 3. While more is mapped than twice what is pending, and one segment, the advancer takes a marked
-//!    segment out of the table. When its readers have unpinned, it is unmapped. That one segment
-//!    goes too when nothing is pending, but not before half its nodes have been used: an idle shard
-//!    has it for an occasional timer.
+//! 3. The rule: while more is mapped than twice what is pending, and one segment, the advancer takes
+//!    a marked segment out of the table at each move of the clock.
+//! 4. When the readers of that segment have unpinned, it is unmapped.
+//!
+//! The one segment goes too when nothing is pending, but not before half its nodes have been used:
+//! an idle shard has it for an occasional timer.
 //!
 //! Invariant: a segment whose nodes are all free has its mark, or the thread that completed it is
 //! between its two steps. A mark says that the advancer looks there, no more: it takes all nodes of
