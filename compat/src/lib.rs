@@ -10,20 +10,30 @@
 
 #[cfg(feature = "backon")]
 mod backon;
+#[cfg(feature = "compio")]
+mod compio;
 #[cfg(feature = "cron")]
 mod cron;
 #[cfg(feature = "expiring-map")]
 mod expiring_map;
+#[cfg(all(feature = "glommio", target_os = "linux"))]
+mod glommio;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
+mod local;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
+mod monoio;
 #[cfg(feature = "quinn")]
 mod quinn;
 #[cfg(any(feature = "backon", feature = "hyper", feature = "quinn", feature = "smithy", feature = "tower"))]
 mod sleep;
 #[cfg(feature = "smithy")]
 mod smithy;
+#[cfg(feature = "tokio")]
+mod tokio;
 #[cfg(feature = "tower")]
 pub mod tower;
 #[cfg(feature = "tracing")]
@@ -33,14 +43,22 @@ mod virtual_time;
 
 #[cfg(feature = "backon")]
 pub use self::backon::BackonSleeper;
+#[cfg(feature = "compio")]
+pub use self::compio::{compio_timer, compio_timer_with};
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, TimeZone};
 #[cfg(feature = "expiring-map")]
 pub use self::expiring_map::{ExpiringMap, Expiry, InsertError, InsertErrorKind};
+#[cfg(all(feature = "glommio", target_os = "linux"))]
+pub use self::glommio::{glommio_timer, glommio_timer_with};
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
+#[cfg(any(feature = "compio", all(target_os = "linux", any(feature = "glommio", feature = "monoio"))))]
+pub use self::local::{Local, LocalTimer};
 #[cfg(feature = "metrics")]
 pub use self::metrics::TimerMetrics;
+#[cfg(all(feature = "monoio", target_os = "linux"))]
+pub use self::monoio::{monoio_timer, monoio_timer_with};
 #[cfg(feature = "quinn")]
 pub use self::quinn::QuinnRuntime;
 #[cfg(any(
@@ -53,6 +71,8 @@ pub use self::quinn::QuinnRuntime;
 pub use self::sleep::Sleep;
 #[cfg(feature = "smithy")]
 pub use self::smithy::SmithySleep;
+#[cfg(feature = "tokio")]
+pub use self::tokio::{tokio_timer, tokio_timer_with};
 #[cfg(feature = "tower")]
 pub use self::tower::{Timeout, TimeoutLayer};
 #[cfg(feature = "tracing")]

@@ -31,7 +31,8 @@ from programs import (
 )
 from source import Assumed, Site, Weakest
 
-PROTOCOL = "shard/shared/protocol.rs"
+PROTOCOL = "shard/shared/clock.rs"
+INBOX = "shard/shared/inbox.rs"
 WHEEL = "shard/wheel/mod.rs"
 CELL = "shard/node/cell.rs"
 NOTIFIER = "timer/threads/notifier.rs"
@@ -66,7 +67,7 @@ def protocol(
     return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed, loom)
 
 
-READ_FENCE = Site(PROTOCOL, "read", "fence(")
+READ_FENCE = Site(PROTOCOL, "fence_and_read", "fence(")
 PARKER_NOTIFY = Site("timer/parker.rs", "notify", "notified.swap(true")
 PARKER_CLEAR = Site("timer/parker.rs", "clear", "notified.swap(false")
 
@@ -114,7 +115,7 @@ LIST_SITES: dict[str, Place] = {
     "mark_load": Site(WHEEL, "mark", "word.load("),
     "mark": Site(WHEEL, "mark", "word.fetch_or("),
     "read_fence": READ_FENCE,
-    "sealed": Site(PROTOCOL, "read", "sealed.load("),
+    "sealed": Site(PROTOCOL, "fence_and_read", "sealed.load("),
     "head_load": Site(WHEEL, "push", "head.load("),
     "link": Site(WHEEL, "push", "next.store("),
     "push": Site(WHEEL, "push", "compare_exchange_weak("),
@@ -223,22 +224,22 @@ ASLEEP = 9
 
 SLEEP_SITES: dict[str, Place] = {
     "read_fence": READ_FENCE,
-    "wake_below": Site(PROTOCOL, "read", "wake_below.load("),
-    "publish": Site(PROTOCOL, "publish_wake_at", "wake_below.store("),
+    "wake_up_to": Site(PROTOCOL, "fence_and_read", "wake_up_to.load("),
+    "publish": Site(PROTOCOL, "publish_wake_at", "wake_up_to.store("),
     "sleep_fence": Site(PROTOCOL, "publish_wake_at", "fence("),
 }
 
 
 def schedule_against_sleep() -> Protocol:
-    """The bit of a list, a fence, `wake_below`; and `wake_below`, a fence, the bits."""
+    """The bit of a list, a fence, `wake_up_to`; and `wake_up_to`, a fence, the bits."""
 
     def producer(o: Sites) -> Steps:
         yield update("bit", lambda _: 1, o.mark)
         yield fence(o.read_fence)
-        return {"wakes": int((yield read("wake_below", o.wake_below)) == ASLEEP)}
+        return {"wakes": int((yield read("wake_up_to", o.wake_up_to)) == ASLEEP)}
 
     def advancer(o: Sites) -> Steps:
-        yield write("wake_below", ASLEEP, o.publish)
+        yield write("wake_up_to", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
         return {"sees": (yield read("bit", o.look))}
 
@@ -259,10 +260,10 @@ def inbox_against_sleep() -> Protocol:
         yield write("link", 1, o.link)
         wait_for((yield cas("inbox", 0, 1, o.push_to_inbox)) == 0)
         yield fence(o.read_fence)
-        return {"wakes": int((yield read("wake_below", o.wake_below)) == ASLEEP)}
+        return {"wakes": int((yield read("wake_up_to", o.wake_up_to)) == ASLEEP)}
 
     def advancer(o: Sites) -> Steps:
-        yield write("wake_below", ASLEEP, o.publish)
+        yield write("wake_up_to", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
         if not (yield read("inbox", o.has_inbox)):
             return {"sees": 0, "link": 1}
@@ -274,10 +275,10 @@ def inbox_against_sleep() -> Protocol:
         (producer, advancer),
         SLEEP_SITES
         | {
-            "link": Site(PROTOCOL, "push_to_inbox", "store(seen"),
-            "push_to_inbox": Site(PROTOCOL, "push_to_inbox", "compare_exchange_weak("),
-            "has_inbox": Site("shard/shared/consumer.rs", "has_inbox", "load("),
-            "take_inbox": Site("shard/shared/consumer.rs", "take_inbox", "swap("),
+            "link": Site(INBOX, "push", "store(seen"),
+            "push_to_inbox": Site(INBOX, "push", "compare_exchange_weak("),
+            "has_inbox": Site(INBOX, "holds_any", "load("),
+            "take_inbox": Site(INBOX, "take", "swap("),
         },
         bad=lambda r: not r.wakes and not r.sees or not r.link,
         needed=("read_fence", "sleep_fence", "push_to_inbox", "take_inbox"),
@@ -305,7 +306,7 @@ def busy_node() -> Protocol:
         {
             "fill": Site(CELL, "fill", "word.store("),
             "read_fence": READ_FENCE,
-            "now": Site(PROTOCOL, "read", "now.load("),
+            "now": Site(PROTOCOL, "fence_and_read", "now.load("),
             "publish_now": Site(PROTOCOL, "publish_now", "now.store("),
             "pass_fence": Site(PROTOCOL, "pass_fence", "fence("),
             "word": Site(CELL, "word", "word.load("),
@@ -322,10 +323,10 @@ def reused_node_against_sleep() -> Protocol:
     def producer(o: Sites) -> Steps:
         yield write("word", 1, o.fill)
         yield fence(o.read_fence)
-        return {"wakes": int((yield read("wake_below", o.wake_below)) == ASLEEP)}
+        return {"wakes": int((yield read("wake_up_to", o.wake_up_to)) == ASLEEP)}
 
     def advancer(o: Sites) -> Steps:
-        yield write("wake_below", ASLEEP, o.publish)
+        yield write("wake_up_to", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
         return {"sees": (yield read("word", o.word))}
 
@@ -433,23 +434,23 @@ def dead_reports() -> Protocol:
 
 
 def sweep_request_against_sleep() -> Protocol:
-    """The request for a sweep, a fence, `wake_below`; and `wake_below`, a fence, the request."""
+    """The request for a sweep, a fence, `wake_up_to`; and `wake_up_to`, a fence, the request."""
 
     def producer(o: Sites) -> Steps:
         yield write("dead", 1, RLX)
         yield swap("requested", 1, o.request)
         yield fence(o.request_fence)
-        return {"wakes": int((yield read("wake_below", o.wake_below)) == ASLEEP)}
+        return {"wakes": int((yield read("wake_up_to", o.wake_up_to)) == ASLEEP)}
 
     def advancer(o: Sites) -> Steps:
-        yield write("wake_below", ASLEEP, o.publish)
+        yield write("wake_up_to", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
         if not (yield read("requested", o.is_requested)):
             return {"sees": 0, "dead": 1}
         yield swap("requested", 0, o.take_request)
         return {"sees": 1, "dead": (yield read("dead", RLX))}
 
-    names = ("wake_below", "publish", "sleep_fence")
+    names = ("wake_up_to", "publish", "sleep_fence")
     return protocol(
         "a request for a sweep against sleep",
         (producer, advancer),
@@ -1001,7 +1002,7 @@ def completed_wake() -> Protocol:
         yield fence(o.sleep_fence)
         wait_for((yield read("unparked", o.unpark)) == 1)
         yield write("sleep", 2, o.begin_sleep)
-        yield write("wake_below", ASLEEP, o.publish)
+        yield write("wake_up_to", ASLEEP, o.publish)
         yield fence(o.sleep_fence)
         return {"sees": (yield read("bit", o.look))}
 
@@ -1013,7 +1014,7 @@ def completed_wake() -> Protocol:
     def producer(o: Sites) -> Steps:
         yield update("bit", lambda _: 1, o.mark)
         yield fence(o.read_fence)
-        if (yield read("wake_below", o.wake_below)) != ASLEEP:
+        if (yield read("wake_up_to", o.wake_up_to)) != ASLEEP:
             return {"wakes": 0}
         sleep = yield read("sleep", o.sleep)
         return {"wakes": int((yield read("woken", o.woken)) < sleep)}
@@ -1034,7 +1035,7 @@ def completed_wake() -> Protocol:
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
         loom="hazard_13_*",
-        wake_below=ASLEEP,
+        wake_up_to=ASLEEP,
     )
 
 

@@ -180,9 +180,9 @@ impl Trace {
         Self
     }
 
-    pub(crate) fn note_change(&self) {}
+    pub(crate) fn model_change(&self) {}
 
-    pub(crate) fn note_look(&self) {}
+    pub(crate) fn model_look(&self) {}
 }
 
 /// `std::cell::UnsafeCell` with the interface of loom's cell.

@@ -104,12 +104,12 @@ impl Trace {
         Self(AtomicU32::new(0))
     }
 
-    pub(crate) fn note_change(&self) {
+    pub(crate) fn model_change(&self) {
         // Ordering: Relaxed, loom must observe the access; it orders nothing.
         self.0.fetch_add(1, super::Ordering::Relaxed);
     }
 
-    pub(crate) fn note_look(&self) {
+    pub(crate) fn model_look(&self) {
         // Ordering: Relaxed, as above.
         self.0.load(super::Ordering::Relaxed);
     }

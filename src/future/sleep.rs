@@ -32,6 +32,11 @@ use crate::timer::{Membership, NEVER, Nanos, ShardHandle, Timer, WindowEnd};
 /// A sleep is [`Unpin`]: it can be polled, reset and stored without a pin. Once it has resolved,
 /// further polls return the same result.
 ///
+/// The thread of the `Timer` wakes the task, so the executor's wakers have to work on other threads.
+/// monoio's do with its feature `sync`; without, the wake of a task panics
+/// ([`on_panic`](crate::TimerBuilder::on_panic), [`Stats`](crate::Stats)), that of `block_on`'s own
+/// future has no effect, and the sleep never ends. `LocalTimer` of shardwheel-compat does not need it.
+///
 /// # Examples
 ///
 /// ```

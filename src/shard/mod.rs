@@ -7,48 +7,36 @@
 //! |---|---|
 //! | timer | a payload and a deadline, a tick; the service that runs shards is always "`Timer`" |
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
+//! | base, extension | the tick that a node was first linked for; how much later its timer is due |
+//! | displaced | said of a node that is linked for its deadline, or for one that it had before, no longer for its base |
+//! | busy | said of a node in which a producer is at work: its status is `Cancelling` |
 //! | key | names a node and a generation, so one timer for ever |
-//! | generation | the era of the node's segment and the node's version: never the same twice |
+//! | generation | the *era* of the node's segment and the node's *version*: never the same twice |
+//! | worn out | said of a node that has had its last version; it is not used again |
 //! | segment | an array of nodes, 2 MiB at most where a node is not large |
-//! | bucket | the lists of the nodes that are due within one span of ticks |
-//! | round | a bucket's revolution; a push fails on a list of another round |
+//! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. A bucket *expires* at the first tick of its slot |
+//! | stripe | one of the 16 lists of a bucket; the node's number chooses it |
+//! | round | how often the wheel has gone round before a slot; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
-//! | cascade | nodes of an overflow bucket go to finer buckets; *early*, in shares, before the bucket expires |
+//! | cascade | nodes of an overflow bucket go to finer buckets when it expires; or *early*, in shares, before that |
 //! | lead | the time in which an overflow bucket is cascaded early |
+//! | crowd | so many timers that the advancer wakes for a lead |
 //! | inbox | a stack for nodes whose bucket is sealed, or takes none |
-//! | sealed | the last tick that is closed to producers' pushes |
-//! | flushed | the last tick whose bucket the advancer has taken |
-//! | lane | what one thread has to itself in a shard |
-//! | deferred | a node that the advancer leaves to its next advance, because a producer is at work in it |
-//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it, at the latest in a *sweep* |
+//! | sealed | the last tick that is closed to producers' pushes, the end of a *window* of a few ticks |
+//! | flushed | the last tick that the advancer has done with: while it yields the bucket of tick `t`, that is `t - 1` |
 //! | advancer | the one consumer: moves the clock, fires, frees |
+//! | linked, in hand | said of a node in a list that others can reach, or in a private wheel; of one that the advancer has taken out of its list |
+//! | list, chain | where nodes wait; a list that the advancer has taken and walks |
+//! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
+//! | deferred | in hand, and left to the next advance, because a producer is at work in it, or because it was armed again for a tick that is past |
+//! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it: when its bucket is due, or before that in a *sweep* |
+//! | lane | what one thread has to itself in a shard; a *common* lane serves threads that have none, a call at a time |
+//! | revoked | said of a lane from which the advancer takes the free nodes that an idle thread keeps |
 //! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
-//!
-//! # The path of a timer
-//!
-//! A producer enters its lane, takes the next free node of the lane's word, writes `base` and
-//! payload, and stores the word *pending*. It sets the bit of the bucket's list, passes a fence,
-//! loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. If the node that the lane
-//! cancelled last is still dead, and linked for no later tick, the producer takes that one where it
-//! is, by a compare-and-swap: it writes the payload and the word, and passes the fence. It wakes the advancer if the deadline is before the end of the advancer's sleep. It also does so
-//! for a crowd (see [`shared`]), for a sweep that is due, and for a cancel while the advancer
-//! sleeps with memory that is not needed.
-//!
-//! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps
-//! the lists whose bit is set, adds its private lists, and fires each node by a compare-and-swap of
-//! the word (by two in the shard of a `Timer`, whose timers may recur).
-//!
-//! A freed node's bit goes into a bitmap of the advancer's, and with up to 63 others back to its
-//! segment. A segment without nodes in use leaves the table, and goes back to the system when the
-//! readers that were pinned have unpinned.
-//!
-//! # Why no timer is lost
-//!
-//! Producer: bit, fence, `sealed`. Advancer: `sealed`, fence, bits. One fence comes first: the
-//! advancer sees the bit, or the producer sees the seal and uses the inbox, which every advance
-//! empties. A push that is later still fails on the round. The same pair of fences orders a push
-//! and the advancer's sleep, and a push and the shard's end ([`shared::protocol`] has the proofs).
+//! | excess, leftovers | memory that what is pending does not need; free and dead nodes that keep such memory |
+//! | participant, pinned | one reader of memory that may be retired; while it is pinned, nothing that it has found goes away |
+//! | `Stay`, `Keep` | proof, for the compiler, that a node's segment, or what a table holds, does not go away |
 //!
 //! # Who writes what
 //!
@@ -65,22 +53,27 @@
 //!
 //! # Where it is
 //!
-//! | folder | what happens to a timer there |
-//! |---|---|
-//! | [`scheduler`] | A producer schedules, cancels or moves it. `acquire` finds a node for it. |
-//! | [`node`] | The node holds it. One word decides its fate (`state`). |
-//! | [`shared`] | Both halves meet: the schedule, flush and sleep protocol puts it into a bucket. |
-//! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time; the slot arithmetic. |
-//! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Sweeps and the shard's end. |
-//! | [`memory`] | Its node is freed for the producers; empty segments go back to the system. |
+//! [`machine`] is the page that has it all: how a timer is scheduled, cancelled, moved, flushed,
+//! cascaded and fired, and why none is lost. Read it first. The others are its parts:
 //!
-//! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`
-//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. A timer goes backwards only where the
-//! advancer links its node anew (a cascade, the inbox, a sweep, a timer that recurs), and where a
-//! producer moves it.
+//! | folder | what it has |
+//! |---|---|
+//! | [`scheduler`] | the producers' public half; what else a key is good for; batches |
+//! | [`advancer`] | the consumer's public half; the background work: early cascade, sweep, upkeep, the end |
+//! | [`shared`] | what both halves share: the clock's words, lanes, counters, the inbox, the waker |
+//! | [`memory`] | free nodes, and segments on their way to the system and back |
+//! | [`wheel`] | buckets of lists that accept pushes at any time; the private wheels; the slot arithmetic |
+//! | [`node`] | the memory of one timer; one word decides its fate (`state`) |
+//!
+//! Each uses those below it, and `key`, the public name of a timer; only `Advancer::scheduler` looks
+//! up. Outside of this folder, `crate::size` has sizes that differ for fuzzers and models, and
+//! `crate::sync` the atomics: there, `hint` and `Trace` are nothing but in a model, and what is in
+//! `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
+//! an ordering is strong enough, why a call is sound, and what a pin keeps.
 
 pub(crate) mod advancer;
 mod key;
+pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod node;
 mod scheduler;
@@ -89,15 +82,14 @@ pub(crate) mod shared;
 mod support;
 pub(crate) mod wheel;
 
-pub use advancer::Advancer;
-pub use advancer::fire::{Expired, Fired};
+pub use advancer::{Advancer, Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
 pub(crate) use scheduler::{Ahead, Exchanged};
 pub use scheduler::{CancelBatch, Scheduler};
 pub use shared::stats::ShardStats;
 
-pub(crate) use advancer::handover::Kept;
+pub(crate) use advancer::end::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
 pub(crate) use node::{Extended, Stopped, Tag};
 pub(crate) use shared::bound::Bound;

@@ -72,10 +72,10 @@ mod imp {
         }
 
         #[inline(always)]
-        pub(crate) fn note_change(&self) {}
+        pub(crate) fn model_change(&self) {}
 
         #[inline(always)]
-        pub(crate) fn note_look(&self) {}
+        pub(crate) fn model_look(&self) {}
     }
 
     /// `std::cell::UnsafeCell` with the interface of loom's cell, which must observe where each

@@ -206,6 +206,22 @@ fn a_crowd_leaves_the_runtime_time_for_other_tasks() {
     assert!(polls >= 5);
 }
 
+/// On a runtime of several threads, a task that is woken while it is polled wakes another thread.
+#[test]
+fn a_poll_does_not_repeat_the_wake_that_has_caused_it() {
+    let (clock, timer, mut driver) = by_hand();
+    let (wakes, waker) = Wakes::new();
+    let mut context = Context::from_waker(&waker);
+    let mut run = pin!(driver.run(|_| std::future::pending()));
+    assert!(run.as_mut().poll(&mut context).is_pending());
+    for (earlier, seen) in [(HOUR, 1), (HOUR / 2, 2)] {
+        timer.schedule_at(clock.now() + earlier, || {}).unwrap();
+        assert_eq!(wakes.count(), seen, "the producer wakes the task");
+        assert!(run.as_mut().poll(&mut context).is_pending());
+        assert_eq!(wakes.count(), seen, "the task does not wake itself");
+    }
+}
+
 /// The driver is as before, and runs again.
 #[test]
 fn the_drop_of_the_future_loses_nothing() {

@@ -25,14 +25,14 @@
 //! pushed, and the flush, which comes in any case, takes the rest.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::FEW_PENDING;
+use crate::shard::shared::chains::Chains;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::size::size;
 use crate::sync::hint;
-use crate::tick::Tick;
+use crate::tick::{Tick, earlier};
 
 /// Nodes of a bucket that the early cascade places for each tick, at least.
 pub(crate) const EARLY_NODES: u64 = size(64, 1, 64);
@@ -91,9 +91,36 @@ impl<T> Advancer<T> {
         self.upkeep.next_cascade = self.now.saturating_add(rest).min(next_lead);
     }
 
+    /// The tick at which the early cascade next has something to do, or a later one if it has
+    /// nothing to do up to `to`: `Tick::MAX` if no overflow bucket holds anything.
+    pub(in crate::shard) fn next_lead(&self, to: Tick) -> Tick {
+        let height = self.shared.height().max(self.private.height());
+        let leads = (1..height).filter_map(|level| self.next_lead_at(level, to));
+        leads.min().map_or(Tick::MAX, |lead| lead.max(self.upkeep.next_cascade).max(self.flushed + 1))
+    }
+
+    /// As [`next_lead`](Self::next_lead), of one level.
+    #[inline]
+    fn next_lead_at(&self, level: usize, to: Tick) -> Option<Tick> {
+        let next = self.next_early_bucket(level)?;
+        if self.may_place_early(next) {
+            return Some(self.flushed);
+        }
+        let geometry = self.shared.geometry;
+        // The lead of the bucket after that one begins here.
+        let next_lead = geometry.expiration(next);
+        if to <= next_lead {
+            return None;
+        }
+        let after = next_lead.checked_add(1)?;
+        let private = self.private.next_occupied_at(level, geometry, after);
+        let shared = self.shared.next_occupied_at(level, after, Tick::MAX);
+        earlier(private, shared).map(|expiration| expiration.saturating_sub(geometry.span(level)))
+    }
+
     /// The next bucket of that level, unless the clock has already reached its expiration.
     #[inline]
-    pub(super) fn next_early_bucket(&self, level: usize) -> Option<Slot> {
+    fn next_early_bucket(&self, level: usize) -> Option<Slot> {
         if self.private.level(level).is_none() && self.shared.wheel(level).is_none() {
             return None;
         }
@@ -107,7 +134,7 @@ impl<T> Advancer<T> {
     /// when the early cascade has emptied it, so the lists count. What a producer is about to push
     /// there waits for the next look.
     #[inline]
-    pub(super) fn may_place_early(&self, slot: Slot) -> bool {
+    fn may_place_early(&self, slot: Slot) -> bool {
         self.private.may_hold(self.shared.geometry, slot) || self.shared.holds_nodes(slot)
     }
 
@@ -133,9 +160,10 @@ impl<T> Advancer<T> {
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket's private lists.
     /// Returns how many nodes it has placed.
     fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
-        let mut chains = Chains::of(lists, &self.shared);
-        let placed = self.place_chains(&mut chains, self.flushed, budget);
-        self.private.put_lists_back(self.shared.geometry, slot, chains.lists());
+        self.hands.moving = Chains::of(lists, &self.shared);
+        let placed = self.place_moving(self.flushed, budget);
+        let left = std::mem::take(&mut self.hands.moving).lists();
+        self.private.put_lists_back(self.shared.geometry, slot, left);
         placed
     }
 }

@@ -1,33 +1,24 @@
 //! The consumer's half: moves the clock, flushes buckets, cascades, fires, frees.
 //!
-//! # Algorithm
-//!
-//! An advance stores the clock, seals a window of ticks if the clock has left the last one, takes
-//! in newcomers, does a step of each background task (sweep, recycling, early cascade), and then
-//! moves `flushed` from one occupied bucket to the next up to the clock. Timers fire as the caller
-//! takes them from [`Expired`]. At a tick at which nothing of this is due, an advance compares a
-//! few words and stores the clock.
+//! The [`machine`](crate::shard::machine) has its way from tick to tick; here are its state and its
+//! public face. At a tick at which nothing is due, an advance compares a few words and stores the
+//! clock. Timers fire as the caller takes them from [`Expired`].
 //!
 //! | file | part |
 //! |---|---|
-//! | [`step`] | moving the clock: flush and cascade |
-//! | [`fire`] | yielding timers that are due |
-//! | [`relink`] | finding the place of a node in hand |
-//! | [`chains`] | walking detached lists |
+//! | `overdue` | timers in hand that come too late for a bucket |
 //! | [`early_cascade`] | emptying overflow buckets before they expire |
-//! | [`recurring`] | timers that recur |
 //! | [`sweep`] | freeing dead nodes before their bucket is due |
-//! | [`next_expiration`] | the earliest tick at which anything may be due |
 //! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner; what idle threads keep |
-//! | [`handover`] | the walk that ends the shard |
+//! | [`recurring`] | timers that recur |
+//! | [`end`] | the walk that ends the shard |
 //!
-//! # Nodes in hand
+//! # Nodes of the advancer's own
 //!
-//! No other thread can reach what the advancer has in hand through a list. A producer finds a node
-//! there by its key only, and cancels it or puts it off by its word, as any other node.
-//!
-//! These are in the private wheels (nodes from a cascade, a sweep or the inbox), in [`Hands`], or
-//! with the [`sweep`], which has detached them and not yet linked them again.
+//! They are linked in the private wheels (from a cascade, a sweep or the inbox), or in hand: in
+//! [`Hands`], or with the [`sweep`], which has detached them and not yet linked them again. No other
+//! thread can reach them through a list. A producer finds such a node by its key only, and cancels
+//! it or puts it off by its word, as any other node.
 //!
 //! # Invariants
 //!
@@ -42,39 +33,33 @@
 //! Only the advancer writes its fields, the clock and the links of nodes in hand; `&mut Advancer`
 //! is the proof that it is the only one.
 
-pub(crate) mod chains;
 pub(crate) mod early_cascade;
-pub(crate) mod fire;
-pub(crate) mod handover;
+pub(crate) mod end;
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 #[path = "tests/invariants.rs"]
 mod invariants;
-pub(crate) mod next_expiration;
+mod overdue;
 pub(crate) mod recurring;
-pub(crate) mod relink;
-pub(crate) mod step;
 pub(crate) mod sweep;
 mod upkeep;
 
 use std::fmt;
+use std::iter::FusedIterator;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
 
-use crate::shard::advancer::chains::Chains;
-use crate::shard::advancer::fire::Expired;
-use crate::shard::advancer::next_expiration::earlier;
-use crate::shard::advancer::relink::Overdue;
+use crate::shard::advancer::overdue::Overdue;
 use crate::shard::advancer::sweep::Sweep;
 use crate::shard::advancer::upkeep::Upkeep;
+use crate::shard::key::Key;
 use crate::shard::memory::recycle::Recycler;
 use crate::shard::memory::slab::InHand;
 use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
-use crate::shard::shared::FEW_PENDING;
 use crate::shard::shared::advancer_waker::WakerOwner;
+use crate::shard::shared::chains::Chains;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::private::PrivateWheels;
-use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// Moves one shard's clock and yields the timers that are due. Each shard has exactly one; made by
@@ -103,33 +88,34 @@ use crate::tick::Tick;
 /// # Ok::<(), shardwheel::ScheduleError<char>>(())
 /// ```
 pub struct Advancer<T> {
-    shared: Consumer<T>,
-    now: Tick,
-    flushed: Tick,
-    private: PrivateWheels,
-    /// Producers push to no bucket that expires at or before this tick (see
-    /// [`protocol`](crate::shard::shared::protocol)).
-    sealed: Tick,
+    pub(super) shared: Consumer<T>,
+    pub(super) now: Tick,
+    pub(super) flushed: Tick,
+    pub(super) private: PrivateWheels,
+    /// Producers push to no bucket that expires at or before this tick.
+    pub(super) sealed: Tick,
     /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
     /// and no later than `sealed`.
-    next_in_shared: Option<Tick>,
-    hands: Hands,
-    recycler: Recycler<T>,
-    sweep: Sweep,
-    upkeep: Upkeep,
+    pub(super) next_in_shared: Option<Tick>,
+    pub(super) hands: Hands,
+    pub(super) recycler: Recycler<T>,
+    pub(super) sweep: Sweep,
+    pub(super) upkeep: Upkeep,
     waker_owner: WakerOwner,
     is_closed_down: bool,
 }
 
 /// Nodes in hand, apart from the private wheels and what the sweep has detached.
 #[derive(Default)]
-struct Hands {
+pub(super) struct Hands {
     /// The detached lists of the bucket of tick `flushed + 1`, which are being yielded.
-    due: Chains,
-    /// Timers due at or before `flushed`, latest first.
-    overdue: Vec<Overdue>,
+    pub(super) due: Chains,
+    /// The detached lists of an overflow bucket, within a cascade.
+    pub(super) moving: Chains,
+    /// Timers due at or before `flushed`.
+    pub(super) overdue: Overdue,
     /// For the next advance: busy nodes, and timers rearmed for the past.
-    deferred: Vec<NodeId>,
+    pub(super) deferred: Vec<NodeId>,
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change
@@ -183,34 +169,6 @@ impl<T> Advancer<T> {
         Expired { advancer: self }
     }
 
-    /// Moves the clock to `now`, and takes in hand the first bucket that is due.
-    #[inline]
-    pub(crate) fn move_to(&mut self, now: Tick) {
-        let moved = now.saturating_sub(self.now);
-        self.now += moved;
-        self.upkeep.due_in = self.upkeep.due_in.saturating_sub(u32::from(moved > 0));
-        self.shared.clock.publish_now(self.now);
-        if self.now > self.sealed {
-            self.seal();
-        }
-        if moved > 0 && self.is_idle() {
-            self.set_flushed(self.now);
-        } else {
-            self.work(moved);
-        }
-    }
-
-    #[inline(never)]
-    fn work(&mut self, moved: Tick) {
-        if self.has_newcomers() {
-            self.take_in_newcomers();
-        }
-        if moved == 0 || self.is_upkeep_due() {
-            self.keep_up(moved);
-        }
-        self.ensure_due();
-    }
-
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
     /// before: never later than the first deadline. `None` if nothing is pending. The tick is
     /// earlier than the first deadline if far timers must first move to a finer wheel, or if the
@@ -224,47 +182,11 @@ impl<T> Advancer<T> {
     /// At worst O(levels x wheel size / 4), in sequential memory. Never blocks.
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
-        let (next, owes_sweep) = self.look_ahead();
+        let (next, owes_sweep) = self.begin_sleep();
         if owes_sweep {
             self.waker_owner.wake(&self.shared.waker);
         }
         next
-    }
-
-    /// As [`next_expiration`](Self::next_expiration), without a wake: also says whether a sweep is
-    /// due.
-    pub(crate) fn look_ahead(&self) -> (Option<Tick>, bool) {
-        // What producers have added comes second, after the fence: until then, a producer may wake
-        // the advancer for nothing.
-        let in_hand = self.earliest_in_hand();
-        let pending = if in_hand.is_some() { self.shared.len() } else { 0 };
-        let first = in_hand.filter(|_| pending > 0);
-        self.shared.publish_wake_at(first);
-        let earliest = self.earliest(in_hand, pending);
-        self.shared.clock.lower_published(earliest);
-        self.note_excess();
-        // A producer that asked for a sweep while the advancer was awake may not have woken it. And
-        // no further cancel may come to ask for the next step of a pass that is under way.
-        let owes_sweep =
-            self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due();
-        // The earlier of the two: the timer of `first` may have been cancelled in between, and
-        // producers wake the advancer only for deadlines earlier than `first`.
-        (earlier(first, earliest), owes_sweep)
-    }
-
-    /// Lets the next cancel wake the advancer, if it has memory that the few pending timers do not
-    /// need. With many timers the sweep that follows would take too long.
-    #[inline]
-    fn note_excess(&self) {
-        let slab = &self.shared.slab;
-        let has_excess = slab.size() > 1 && {
-            let pending = self.shared.len();
-            pending <= FEW_PENDING && self.recycler.excess(slab, pending) > 0
-        };
-        // Ordering: Relaxed for both, a hint.
-        if has_excess != self.shared.clock.wakes_for_cancel.load(Ordering::Relaxed) {
-            self.shared.clock.wakes_for_cancel.store(has_excess, Ordering::Relaxed);
-        }
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
@@ -300,22 +222,58 @@ impl<T> Advancer<T> {
         Scheduler { shared: self.shared.share() }
     }
 
-    /// Shuts the shard down and returns the pending timers as (deadline, payload), in no particular
-    /// order. Timers that are not taken from the iterator are dropped with it.
-    ///
-    /// A timer can be cancelled until the iterator reaches it.
-    ///
-    /// # Performance
-    ///
-    /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
-    /// iterator waits for it, for about a tenth of a second at most.
-    pub fn into_pending(self) -> impl Iterator<Item = (Tick, T)> {
-        self.pending_at_the_end()
-    }
-
     /// A node that the advancer has in hand.
     pub(crate) fn node(&self, id: NodeId) -> InHand<'_, T> {
         self.shared.node(id)
+    }
+}
+
+/// A timer that has fired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fired<T> {
+    /// The timer's former key. It finds nothing any more.
+    pub key: Key,
+    /// The tick for which the timer was scheduled or last rescheduled.
+    pub deadline: Tick,
+    /// The payload that was scheduled.
+    pub payload: T,
+}
+
+/// Yields the timers that are due; made by [`Advancer::advance`]. (What a delay queue yields is
+/// another type, `delay_queue::Expired`.)
+///
+/// Deadlines never decrease. A timer fires when it is yielded: until then it is pending, counts in
+/// `len`, and can be cancelled or rescheduled. A timer that is not taken stays due and comes first
+/// at the next advance. So a budget is `take(n)`, and a caller's loop that panics loses only the
+/// timer that it has taken.
+///
+/// A timer that is scheduled during the drain, for a tick that the clock has reached, comes in this
+/// advance or the next.
+#[must_use = "timers fire as they are taken from the iterator"]
+pub struct Expired<'a, T> {
+    advancer: &'a mut Advancer<T>,
+}
+
+impl<T> Iterator for Expired<'_, T> {
+    type Item = Fired<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Fired<T>> {
+        self.advancer.next_fired()
+    }
+}
+
+impl<T> FusedIterator for Expired<'_, T> {}
+
+impl<T> Drop for Expired<'_, T> {
+    fn drop(&mut self) {
+        self.advancer.end_drain();
+    }
+}
+
+impl<T> fmt::Debug for Expired<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expired").field("advancer", &self.advancer).finish()
     }
 }
 

@@ -14,11 +14,10 @@
 //! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts
 //! as fired.
 
-use crate::shard::advancer::Advancer;
-use crate::shard::advancer::fire::Fired;
+use crate::shard::advancer::{Advancer, Fired};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
-use crate::shard::node::{NodeId, Running};
+use crate::shard::node::{NodeId, Unborrowed};
 use crate::tick::Tick;
 
 /// A timer that is due.
@@ -37,7 +36,7 @@ pub(crate) enum Due<T> {
 pub(crate) struct RearmTicket {
     key: Key,
     deadline: Tick,
-    running: Running,
+    running: Unborrowed,
 }
 
 impl RearmTicket {
@@ -83,7 +82,13 @@ impl<T> Advancer<T> {
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
-        self.link_armed(id, deadline);
+        // The word is not read again: the timer may have been cancelled since, or the node reused
+        // for a later tick, as may happen to any node that is linked for its `base`.
+        if deadline > self.flushed {
+            self.link_or_overdue(deadline, id);
+        } else {
+            self.hands.deferred.push(id);
+        }
         Ok(())
     }
 
@@ -103,11 +108,6 @@ impl<T> Advancer<T> {
         } else {
             self.retire(node);
         }
-    }
-
-    /// Whether a pass of the sweep is under way or asked for: an advance would continue it.
-    pub(crate) fn is_sweeping(&self) -> bool {
-        self.sweep.is_under_way() || self.shared.is_sweep_requested()
     }
 
     /// The node of a running timer of this shard.

@@ -27,7 +27,7 @@
 //! them. Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, SHARED};
+use crate::shard::shared::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
 use crate::size::size;
 use crate::tick::Tick;
@@ -39,7 +39,7 @@ pub(crate) const SWEPT_NODES: u64 = size(4096, 4, 4096);
 const NODES_PER_CANCEL: u64 = 16;
 
 #[derive(Default)]
-pub(super) struct Sweep {
+pub(in crate::shard) struct Sweep {
     /// Where the pass under way goes on: at the first bucket of that level which starts at or after
     /// that tick, or at the next finer level if there is no tick.
     next: Option<(usize, Option<Tick>)>,
@@ -51,13 +51,13 @@ pub(super) struct Sweep {
 
 impl Sweep {
     /// Whether a pass is under way.
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(in crate::shard) fn is_under_way(&self) -> bool {
         self.next.is_some()
     }
 
     /// Whether lists of that bucket are detached.
     #[inline]
-    pub(super) fn has(&self, slot: Slot) -> bool {
+    pub(in crate::shard) fn has(&self, slot: Slot) -> bool {
         self.detached.as_ref().is_some_and(|&(detached, _)| detached == slot)
     }
 
@@ -69,6 +69,11 @@ impl Sweep {
 }
 
 impl<T> Advancer<T> {
+    /// Whether a pass of the sweep is under way or asked for: an advance would continue it.
+    pub(crate) fn is_sweeping(&self) -> bool {
+        self.sweep.is_under_way() || self.shared.is_sweep_requested()
+    }
+
     /// Continues the pass under way, or begins one if a sweep is asked for.
     pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.
@@ -148,7 +153,7 @@ impl<T> Advancer<T> {
 
     /// Frees the dead among the next `budget` detached nodes, and links the living again. Returns
     /// how many nodes it has visited.
-    pub(super) fn sweep_detached(&mut self, budget: u64) -> u64 {
+    pub(in crate::shard) fn sweep_detached(&mut self, budget: u64) -> u64 {
         let Some((slot, mut chains)) = self.sweep.detached.take() else { return 0 };
         let mut seen = 0;
         while seen < budget
@@ -162,7 +167,7 @@ impl<T> Advancer<T> {
             }
         }
         if chains.is_empty() {
-            self.private.settle(slot.level, self.shared.geometry.private_index(slot));
+            self.private.clear_if_empty(slot.level, self.shared.geometry.private_index(slot));
         } else {
             self.sweep.detached = Some((slot, chains));
         }

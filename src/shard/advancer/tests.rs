@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use super::*;
-use crate::shard::advancer::fire::KEPT_BUFFER;
-use crate::shard::advancer::next_expiration::INBOX_LOOK;
+use crate::shard::advancer::overdue::KEPT_BUFFER;
+use crate::shard::machine::INBOX_LOOK;
 use crate::shard::node::NIL;
 use crate::shard::support::{cancel, schedule, small};
 use crate::{Config, shard};
@@ -252,11 +252,11 @@ fn what_is_in_time_is_not_on_the_inbox() {
     assert_eq!(advancer.sealed, 23);
     for deadline in [24, 25, 40, 1 << 40, Tick::MAX] {
         schedule(&scheduler, deadline, 1);
-        assert_eq!(advancer.shared.peek_inbox(), NIL, "{deadline}");
+        assert_eq!(advancer.shared.inbox.peek(), NIL, "{deadline}");
     }
     for deadline in 20..24 {
         schedule(&scheduler, deadline, 1);
-        assert!(advancer.shared.peek_inbox() != NIL && !scheduler.is_empty());
+        assert!(advancer.shared.inbox.peek() != NIL && !scheduler.is_empty());
         assert_eq!(advancer.advance(deadline).count(), 1);
     }
     assert_eq!(advancer.advance(Tick::MAX).count(), 5);

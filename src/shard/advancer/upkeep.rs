@@ -25,8 +25,10 @@
 //! asks, by [`Advancer::maintain`]).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::recycle::{RIPE_BATCH, WORDS_PER_STEP};
+use crate::shard::memory::recycle::{FREED_IN_A_DRAIN, RIPE_BATCH, WORDS_PER_STEP};
+use crate::shard::shared::FEW_PENDING;
 use crate::size::size;
+use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// Moves of the clock from one upkeep to the next if nothing is under way.
@@ -34,19 +36,19 @@ pub(crate) const MOVES_PER_UPKEEP: u32 = size(64, 3, 1);
 
 /// When the background work is due, and since when it counts.
 #[derive(Default)]
-pub(super) struct Upkeep {
+pub(in crate::shard) struct Upkeep {
     /// Moves of the clock until the next upkeep.
-    pub(super) due_in: u32,
+    pub(in crate::shard) due_in: u32,
     /// Nodes freed since the number of dead nodes was last checked.
-    pub(super) ended: usize,
+    pub(in crate::shard) ended: usize,
     /// How many timers had been scheduled at the last upkeep that looked for memory to give.
     scheduled: u64,
     /// How many timers had been scheduled and nodes left dead when the leftovers were last taken.
-    pub(super) reclaimed_at: u64,
+    pub(in crate::shard) reclaimed_at: u64,
     /// When the last step of the early cascade was.
-    pub(super) last_cascade: Tick,
+    pub(in crate::shard) last_cascade: Tick,
     /// No step of the early cascade is due before this tick.
-    pub(super) next_cascade: Tick,
+    pub(in crate::shard) next_cascade: Tick,
 }
 
 impl Upkeep {
@@ -105,18 +107,64 @@ impl<T> Advancer<T> {
 
     /// Whether there is work, or a producer has asked for a sweep.
     #[inline]
-    pub(super) fn is_upkeep_due(&self) -> bool {
+    pub(in crate::shard) fn is_upkeep_due(&self) -> bool {
         let is_due = self.upkeep.due_in == 0 || self.now >= self.upkeep.next_cascade;
         is_due || self.shared.is_sweep_requested()
     }
 
     /// Does a share of the background work. The clock has moved by `moved` ticks.
-    pub(super) fn keep_up(&mut self, moved: Tick) {
+    pub(in crate::shard) fn keep_up(&mut self, moved: Tick) {
         if moved > 0 {
             self.cascade_early();
         }
         if moved == 0 || self.upkeep.due_in == 0 || self.shared.is_sweep_requested() {
             self.keep_all_up(moved > 0);
+        }
+    }
+
+    #[cold]
+    pub(in crate::shard) fn step_recycler(&mut self) {
+        let (shared, reclaimer) = self.shared.parts();
+        self.recycler.step(0, &shared.slab, reclaimer);
+        if self.recycler.is_giving() {
+            // The rest of the batch is due from the next tick on. At the end of a rest, a single
+            // step would give what many ticks have freed.
+            self.upkeep.due_in = self.upkeep.due_in.min(1);
+        }
+    }
+
+    /// Ends a drain. If it has freed some nodes, it checks the number of dead nodes; otherwise the
+    /// check waits for the next upkeep.
+    #[inline]
+    pub(crate) fn end_drain(&mut self) {
+        self.ensure_due();
+        if self.upkeep.ended >= FREED_IN_A_DRAIN {
+            self.note_ended();
+        }
+    }
+
+    /// Does what is due when some timers have ended.
+    #[inline(never)]
+    fn note_ended(&mut self) {
+        // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
+        // check to be near.
+        self.shared.check_dead();
+        self.upkeep.ended = 0;
+        self.hands.overdue.shrink();
+    }
+
+    /// Lets the next cancel wake the advancer, if it has memory that the few pending timers do not
+    /// need. With many timers the sweep that follows would take too long.
+    #[inline]
+    pub(in crate::shard) fn note_excess(&self) {
+        let slab = &self.shared.slab;
+        let has_excess = slab.size() > 1 && {
+            let pending = self.shared.len();
+            pending <= FEW_PENDING && self.recycler.excess(slab, pending) > 0
+        };
+        // Ordering: Relaxed for both, a hint.
+        if has_excess != self.shared.clock.wakes_for_cancel.load(Ordering::Relaxed) {
+            self.shared.clock.wakes_for_cancel.store(has_excess, Ordering::Relaxed);
         }
     }
 

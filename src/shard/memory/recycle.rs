@@ -23,10 +23,9 @@
 //! - The advancer takes the word first. The producer finds no node there, and looks elsewhere; if it
 //!   finds none, it adds a segment.
 //!
-//! A freed node needs no grace period: every access of a thread to a node that it does not own ends
-//! in a swap of the node's word, or in a load of it, which shows that the word's version has gone
-//! and never comes again (see [`state`](crate::shard::node::state)); what it has read before is then
-//! of no account. Only a segment's memory needs one.
+//! A freed node needs no grace period: a thread that does not own a node may read an old value of
+//! it, but then swaps or loads the word, finds another version, and ignores what it has read (see
+//! [`state`](crate::shard::node::state)). Only a segment's memory needs one.
 //!
 //! The rule cannot map and unmap without end: when a segment goes, twice what is pending and one
 //! segment have memory. That has room for the dead nodes that are tolerated as well, so the next
@@ -56,7 +55,7 @@ pub(crate) const RIPE_BATCH: usize = size(64, 4, 64);
 /// Words of freed nodes that a step gives to the slab, at least.
 pub(crate) const WORDS_PER_STEP: usize = size(512, 2, 512);
 
-/// Nodes that a drain frees before it does work for them that an upkeep does as well.
+/// A drain that has freed fewer nodes leaves the work for them to the next upkeep.
 pub(crate) const FREED_IN_A_DRAIN: usize = size(64, 1, 1);
 
 /// A batch is ripe, and is given to the slab, when it has `RIPE_BATCH` nodes, or 1 /

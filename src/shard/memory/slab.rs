@@ -99,7 +99,7 @@ impl<T> Slab<T> {
     /// O(1).
     #[inline]
     pub(crate) fn get<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
-        self.firing.note_look();
+        self.firing.model_look();
         // SAFETY: the caller is pinned, or has free nodes of this segment, which keep it.
         let segment = self.load(stay.id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() })?;
         Some((segment.node(stay.id), segment.era))

@@ -56,10 +56,11 @@ pub(crate) struct Vacant<'n, T> {
     word: Word,
 }
 
-/// The right to a node whose payload is out, without a borrow of the node.
+/// A [`Vacant`] without a borrow of the node: of a timer that is run, or of a dead node that is
+/// being reused.
 #[derive(Debug)]
 #[must_use = "the node is lost"]
-pub(crate) struct Running {
+pub(crate) struct Unborrowed {
     /// The node's address.
     node: usize,
     word: Word,
@@ -145,7 +146,7 @@ impl<T> Node<T> {
     ///
     /// If it is of another node.
     #[inline]
-    pub(crate) fn resume(&self, running: Running) -> Vacant<'_, T> {
+    pub(crate) fn resume(&self, running: Unborrowed) -> Vacant<'_, T> {
         assert_eq!(running.node, std::ptr::from_ref(self).addr(), "a right belongs to its node");
         Vacant { node: self, word: running.word }
     }
@@ -175,7 +176,7 @@ impl<T> Node<T> {
 
     /// Changes what the word says of a pending timer besides its status; false if the word has
     /// changed.
-    pub(super) fn put_off(&self, word: Word, to: Word) -> bool {
+    pub(super) fn replace_pending(&self, word: Word, to: Word) -> bool {
         word.is(Status::Pending) && to.is(Status::Pending) && self.replace(word, to)
     }
 
@@ -314,8 +315,8 @@ impl<'n, T> Vacant<'n, T> {
 
     /// The right without a borrow, for [`Node::resume`].
     #[inline]
-    pub(crate) fn without_borrow(self) -> Running {
-        Running { node: std::ptr::from_ref(self.node).addr(), word: self.word }
+    pub(crate) fn without_borrow(self) -> Unborrowed {
+        Unborrowed { node: std::ptr::from_ref(self.node).addr(), word: self.word }
     }
 }
 

@@ -15,7 +15,7 @@ mod cell;
 mod recurring;
 pub(crate) mod state;
 
-pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Tag, Vacant};
+pub(crate) use cell::{Filled, Node, PayloadSlot, Tag, Unborrowed, Vacant};
 pub(crate) use recurring::Stopped;
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
@@ -136,7 +136,7 @@ impl<T> Node<T> {
             }
             // The swap is made even if the word stays the same: its success proves that `base`
             // belonged to this timer.
-            if self.put_off(word, word.with_extension(deadline - base)) {
+            if self.replace_pending(word, word.with_extension(deadline - base)) {
                 return Extended::Done;
             }
         }
@@ -162,7 +162,7 @@ impl<T> Node<T> {
             // `Pending`: the next owner writes `base` after that swap, so the load in `deadline`
             // came before.
             fence(Ordering::Release);
-            if self.put_off(word, word) {
+            if self.replace_pending(word, word) {
                 return Some(deadline);
             }
         }
@@ -220,7 +220,7 @@ impl<T> Node<T> {
     /// about to link its node for its deadline and no longer for `base`. A timer due at `base`
     /// needs no mark. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
-        word.extension() == 0 || word.is_displaced() || self.put_off(word, word.displaced())
+        word.extension() == 0 || word.is_displaced() || self.replace_pending(word, word.displaced())
     }
 
     /// The deadline of the timer of that word, which the caller has acquired.
@@ -237,7 +237,7 @@ impl<T> Node<T> {
         linked_for(self.base.load(Ordering::Relaxed), word)
     }
 
-    /// Takes the payload of a timer that is still pending. For the last owner of the slab.
+    /// Takes the payload of a timer that is still pending or kept. For the last owner of the slab.
     pub(crate) fn take_pending(&self) -> Option<T> {
         self.fire(self.word()).map(|(_, payload)| payload)
     }

@@ -2,7 +2,7 @@
 //!
 //! [`state`](crate::shard::node::state) has their table and their races.
 
-use super::{Node, Running, Vacant, join};
+use super::{Node, Unborrowed, Vacant, join};
 use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -57,7 +57,7 @@ impl<T> Node<T> {
         &self,
         word: Word,
         recurs: impl Fn(&T) -> bool,
-    ) -> Option<(Result<Running, (Vacant<'_, T>, bool)>, T)> {
+    ) -> Option<(Result<Unborrowed, (Vacant<'_, T>, bool)>, T)> {
         let (vacant, payload) = self.win(word, Status::Running)?.read();
         let recurs = recurs(&payload);
         Some((if recurs { Ok(vacant.without_borrow()) } else { Err(vacant.end()) }, payload))
@@ -70,7 +70,7 @@ impl<T> Node<T> {
     /// The node, which is free, and the payload, if the timer was stopped meanwhile.
     pub(crate) fn rearm(
         &self,
-        running: Running,
+        running: Unborrowed,
         deadline: Tick,
         payload: T,
     ) -> Result<(), (Vacant<'_, T>, T)> {
@@ -83,7 +83,7 @@ impl<T> Node<T> {
 
     /// Frees the node of a timer that [`run`](Self::run) fired. False if the timer was stopped
     /// meanwhile; the node is free in both cases.
-    pub(crate) fn end_run(&self, running: Running) -> (Vacant<'_, T>, bool) {
+    pub(crate) fn end_run(&self, running: Unborrowed) -> (Vacant<'_, T>, bool) {
         self.resume(running).end()
     }
 }

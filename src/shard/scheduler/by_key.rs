@@ -118,7 +118,7 @@ impl<T> Scheduler<T> {
         let Some((entered, Some((deadline, former)))) = self.at_node(key, exchange) else {
             return Exchanged::Gone;
         };
-        let reading = self.shared.clock.read();
+        let reading = self.shared.clock.fence_and_read();
         if deadline <= reading.now || self.shared.clock.is_closed() {
             drop(entered);
             let _ = self.cancel_and(key, |slot| Some(harvest(slot)));

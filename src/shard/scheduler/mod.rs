@@ -7,15 +7,13 @@
 //!
 //! Who writes what: a producer writes its own lane, nodes that it owns, the word of any node by
 //! compare-and-swap, the shared wheels and the inbox (see
-//! [`protocol`](crate::shard::shared::protocol)).
+//! [`machine`](crate::shard::machine)).
 //!
-//! Here are schedule and cancel. `acquire` finds a node; `relocate` moves a timer to another one;
+//! The machine has schedule, cancel and reschedule; here are their public faces and what they share.
 //! `by_key` has what else a key is good for; `batch` cancels many.
 
-mod acquire;
 mod batch;
 mod by_key;
-mod relocate;
 
 pub(crate) use batch::Ahead;
 pub use batch::CancelBatch;
@@ -27,8 +25,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
-use crate::shard::memory::slab::{DeadNode, OwnedNode, Stay};
-use crate::shard::node::{Node, PayloadSlot, Tag};
+use crate::shard::memory::slab::Stay;
+use crate::shard::node::{Node, Tag};
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Lane, Local};
@@ -84,39 +82,6 @@ impl<T> Scheduler<T> {
         self.schedule_by(Tag::default(), deadline, || payload)
     }
 
-    /// As [`schedule`](Self::schedule), for a timer with a tag. `make` builds the payload in its
-    /// node. It runs no user code, because the lane is in use.
-    #[inline]
-    pub(crate) fn schedule_by<F>(&self, tag: Tag, due: Tick, make: F) -> Result<Key, ScheduleError<T>>
-    where
-        F: FnOnce() -> T,
-    {
-        let shared = &*self.shared;
-        let mut entered = shared.lanes.enter();
-        let (lane, local) = entered.parts();
-        if shared.clock.is_closed() {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, make()));
-        }
-        if let Err(kind) = shared.bound.reserve() {
-            return Err(ScheduleError::new(kind, make()));
-        }
-        let acquired = match self.acquire(&local.participant, &mut local.nodes, due) {
-            Ok(acquired) => acquired,
-            Err(kind) => {
-                shared.bound.release();
-                return Err(ScheduleError::new(kind, make()));
-            }
-        };
-        acquired.vacant().node().set_tag(tag);
-        let accepted = self.accept(lane, local, acquired, due, make);
-        self.return_spare_nodes(lane, local);
-        let (key, must_wake) = accepted?;
-        if must_wake {
-            self.wake_advancer(entered);
-        }
-        Ok(key)
-    }
-
     /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel
     /// chooses the tick that is cheapest for it. A window that has begun or is over fires at the
     /// next advance.
@@ -146,33 +111,6 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
         self.cancel_and(key, |slot| Some(slot.read()))
-    }
-
-    /// As [`cancel`](Self::cancel), and returns what `harvest` makes of the payload. `harvest` is
-    /// called while the lane is in use: it runs no user code, and drops no part of the payload.
-    #[inline]
-    pub(crate) fn cancel_and<R>(
-        &self,
-        key: Key,
-        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<R> {
-        let mut place = None;
-        let mut entered = self.enter(key)?;
-        let (lane, local) = entered.parts();
-        // Protects: the node that the key names, whose segment the advancer may give back
-        // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        let (node, era) = self.shared.slab.get(&stay)?;
-        let word = node.cancel_into((era, key.generation), &mut place, harvest)?;
-        drop(stay);
-        if lane.may_reuse {
-            local.nodes.last_cancelled = Some(DeadNode::new(key.node(), era, word));
-        }
-        self.count_cancelled(lane);
-        if self.note_dead(lane, local) {
-            self.wake_advancer(entered);
-        }
-        place
     }
 
     /// Tells the processor to fetch the timer's node from memory, for a cancel or reschedule that
@@ -230,8 +168,8 @@ impl<T> Scheduler<T> {
 
     /// Returns the tick up to which timers are due: that of [`now`](Self::now), or a later one
     /// while an advance is under way.
-    pub(crate) fn clock(&self) -> Tick {
-        self.shared.clock.read().now
+    pub(crate) fn reached(&self) -> Tick {
+        self.shared.clock.fence_and_read().now
     }
 
     /// Returns how many timers are pending: neither fired nor cancelled. A timer that is due but
@@ -322,38 +260,15 @@ impl<T> Scheduler<T> {
     /// Counts a timer that the caller has cancelled or stopped.
     #[inline]
     pub(super) fn count_cancelled(&self, lane: &Lane) {
-        self.shared.counting.note_change();
+        self.shared.counting.model_change();
         lane.tally.cancelled.add(1);
         self.shared.bound.release();
-    }
-
-    /// Puts the timer into the acquired node, unless the shard closes meanwhile. Returns the key,
-    /// and whether the caller must wake the advancer.
-    #[inline]
-    fn accept(
-        &self,
-        lane: &Lane,
-        local: &mut Local,
-        acquired: OwnedNode<'_, T>,
-        deadline: Tick,
-        make: impl FnOnce() -> T,
-    ) -> Result<(Key, bool), ScheduleError<T>> {
-        // Before the timer can be seen, so that `len` never misses it.
-        self.shared.counting.note_change();
-        let scheduled = lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, acquired, deadline, make);
-        if self.shared.clock.is_closed()
-            && let Some(payload) = self.take_back(lane, local, key)
-        {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
-        }
-        Ok((key, must_wake || self.shared.must_wake_for_crowd(scheduled, deadline)))
     }
 
     /// Takes the timer out again if the shard was closed during the insert. `None` if it has fired,
     /// or the final walk hands it back.
     #[cold]
-    fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
+    pub(super) fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node. It may have been fired and freed, and its segment given back, just
         // before.
         let stay = Stay::pinned(key.node(), &local.participant);
@@ -367,7 +282,7 @@ impl<T> Scheduler<T> {
 
     /// Gives back the free nodes that a call leaves over, if its lane may not keep them.
     #[inline]
-    fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
+    pub(super) fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
         if !lane.is_own {
             self.shared.slab.hand_back(&mut local.nodes.free, &local.participant);
         }

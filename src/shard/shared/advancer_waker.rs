@@ -9,7 +9,7 @@
 //! Each answer of `next_expiration`, and each registration, begins a *sleep*, which has a number.
 //! `woken` is the number of the last sleep that has had a *completed* wake: the waker's `wake` has
 //! returned. A producer whose timer is due before the sleep ends (see
-//! [`protocol`](super::protocol)), or that asks for a sweep, wakes the
+//! [`machine`](crate::shard::machine)), or that asks for a sweep, wakes the
 //! advancer unless `woken` shows that this sleep has had a completed wake. So a producer that is
 //! stopped before its wake, or within the user's waker, keeps no other producer from waking. One
 //! completed wake is enough for all: the advancer looks at everything before it sleeps again.

@@ -6,9 +6,9 @@ use super::Shared;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
 use crate::shard::memory::slot::Keep;
-use crate::shard::node::{NIL, NodeId};
+use crate::shard::node::NodeId;
 use crate::shard::wheel::geometry::Slot;
-use crate::sync::{Arc, Ordering};
+use crate::sync::Arc;
 use crate::tick::Tick;
 
 /// A shard has one, which its advancer owns. Only its reclaimer takes segments away, so what the
@@ -101,29 +101,6 @@ impl<T> Consumer<T> {
             let count = geometry.starts_within(level, from, to);
             wheel.may_hold_from(first.number).then(|| wheel.next_occupied(geometry.index(first), count))?
         })
-    }
-
-    /// Whether the inbox holds a node.
-    #[inline]
-    pub(crate) fn has_inbox(&self) -> bool {
-        // Ordering: Relaxed; the next advance finds a push that this load misses.
-        self.shared.inbox.load(Ordering::Relaxed) != NIL
-    }
-
-    /// Takes all nodes of the inbox, as a list.
-    pub(crate) fn take_inbox(&self) -> NodeId {
-        if !self.has_inbox() {
-            return NIL;
-        }
-        // Ordering: Acquire, pairs with the Release of each push. Each push is a read-modify-write,
-        // so the last one continues the release sequences of those before it.
-        self.shared.inbox.swap(NIL, Ordering::Acquire)
-    }
-
-    /// The first node of the inbox. It stays there.
-    pub(crate) fn peek_inbox(&self) -> NodeId {
-        // Ordering: Acquire, as in `take_inbox`.
-        self.shared.inbox.load(Ordering::Acquire)
     }
 }
 

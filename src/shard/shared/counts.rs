@@ -92,7 +92,7 @@ impl<T> Shared<T> {
     /// The number of pending timers, as [`pending`] counts them, and never more than the bound
     /// allows. O(threads).
     pub(crate) fn len(&self) -> usize {
-        self.counting.note_look();
+        self.counting.model_look();
         let pending = pending(|| self.ended(), || self.scheduled());
         usize::try_from(pending).unwrap_or(usize::MAX).min(self.bound.limit())
     }
@@ -111,7 +111,7 @@ impl<T> Shared<T> {
     /// pending: a hint, by one pass over the lanes. What threads do meanwhile it may count in part,
     /// so it may say less than [`len`](Self::len) at any moment. O(threads).
     pub(crate) fn scheduled_and_pending(&self) -> (u64, usize) {
-        self.counting.note_look();
+        self.counting.model_look();
         let (ended, scheduled) =
             self.lanes.iter().fold((self.tally.ended(), 0_u64), |(ended, scheduled), Lane { tally, .. }| {
                 (ended + tally.cancelled.get(), scheduled.wrapping_add(tally.scheduled.get()))
@@ -236,7 +236,7 @@ impl<T> Shared<T> {
 
     /// The number of timers that have been moved to another node. O(threads).
     pub(crate) fn moved(&self) -> u64 {
-        self.counting.note_look();
+        self.counting.model_look();
         self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
     }
 

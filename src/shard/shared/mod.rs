@@ -1,6 +1,6 @@
 //! What the two halves of a shard share.
 //!
-//! [`protocol`] puts a timer into a bucket and proves that none is lost. [`consumer`] is the handle
+//! [`clock`] has the words that the [`machine`](crate::shard::machine) is about. [`consumer`] is the handle
 //! that only the advancer has. [`lanes`] has what each producer has to itself. [`advancer_waker`]
 //! wakes the advancer. [`stats`], `counts` and [`bound`] count.
 //!
@@ -25,19 +25,22 @@
 
 pub(crate) mod advancer_waker;
 pub(crate) mod bound;
+pub(crate) mod chains;
+pub(crate) mod clock;
 pub(crate) mod consumer;
 pub(crate) mod counts;
+mod inbox;
 pub(crate) mod lanes;
-pub(crate) mod protocol;
 pub(crate) mod stats;
 
 use crossbeam_utils::CachePadded;
 
 use self::advancer_waker::AdvancerWaker;
 use self::bound::Bound;
+use self::clock::ShardClock;
 use self::counts::DeadReports;
+use self::inbox::Inbox;
 use self::lanes::Lanes;
-use self::protocol::ShardClock;
 use self::stats::AdvancerTally;
 use crate::config::Config;
 use crate::fallible;
@@ -45,12 +48,11 @@ use crate::shard::key::ShardId;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::slab::Slab;
 use crate::shard::memory::slot::{Keep, Slots};
-use crate::shard::node::NIL;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
 use crate::shard::wheel::geometry::LEVELS;
 use crate::size::size;
-use crate::sync::{AtomicU32, Trace};
+use crate::sync::Trace;
 use crate::tick::Tick;
 
 /// With at most this many pending timers, no cascade takes long, and the advancer does not wake
@@ -68,8 +70,7 @@ pub(crate) struct Shared<T> {
     pub(crate) tally: CachePadded<AdvancerTally>,
     /// For models: stands for the counters on which a decision depends.
     pub(crate) counting: Trace,
-    /// Producers push to it, the advancer takes all.
-    inbox: CachePadded<AtomicU32>,
+    pub(crate) inbox: Inbox,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
@@ -91,7 +92,7 @@ impl<T> Shared<T> {
             waker: AdvancerWaker::new()?,
             tally: CachePadded::default(),
             counting: Trace::begin(),
-            inbox: CachePadded::new(AtomicU32::new(NIL)),
+            inbox: Inbox::new(),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels: Slots::new()?,
@@ -119,7 +120,7 @@ impl<T> Shared<T> {
     /// The new wheel's lists belong to the round of `tick`, which may be old by now: an empty list
     /// of an older round accepts pushes for any later one.
     #[inline]
-    fn wheel_or_new(&self, level: usize, tick: Tick) -> Option<&Wheel> {
+    pub(crate) fn wheel_or_new(&self, level: usize, tick: Tick) -> Option<&Wheel> {
         self.wheel(level).or_else(|| self.make_wheel(level, tick))
     }
 

@@ -28,8 +28,9 @@ use crate::tick::Tick;
 pub(crate) const LEVELS: usize = size(64, 64, 3);
 
 /// The length of a window, in ticks; a power of two. The longer it is, the fewer fences an advancer
-/// passes, and the more timers that are due soon go through the inbox.
-const WINDOW: Tick = 4;
+/// passes, and the more timers that are due soon go through the inbox. The bits of a window are in
+/// one word (see [`Wheel::next_occupied_nearby`](super::Wheel::next_occupied_nearby)).
+pub(super) const WINDOW: Tick = 4;
 
 /// A bucket in absolute terms: the span of ticks that it stands for, not a place in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Geometry {
     }
 
     /// The last tick of the window that contains `tick`: the advancer closes the buckets of a whole
-    /// window to producers at once (see [`protocol`](crate::shard::shared::protocol)).
+    /// window to producers at once (see [`machine`](crate::shard::machine)).
     #[inline]
     pub(crate) fn end_of_window(self, tick: Tick) -> Tick {
         tick | (WINDOW.min(self.span(1) / 2) - 1)

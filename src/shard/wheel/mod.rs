@@ -10,7 +10,7 @@
 //! halves change together.
 //!
 //! Each list has an occupancy bit. The bits are reliable only together with the shard's clock:
-//! [`protocol`](crate::shard::shared::protocol) has the argument. The steps:
+//! [`machine`](crate::shard::machine) has the argument. The steps:
 //!
 //! | step | by | what it does |
 //! |---|---|---|
@@ -43,13 +43,13 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// due later than the one before. A power of two.
 pub(crate) const MARKED_BUCKETS: u64 = size(64, 1, 1);
 
-/// The number of lists in a bucket. A producer selects the list by the node's id, so a walk visits
-/// neighbouring nodes one after the other.
-/// Lists in a bucket, of either wheel. The advancer walks them in turn, which keeps 16 cache
-/// misses in flight: about as many as it takes to wait for none of them.
+/// Lists in a bucket, of either wheel. A node's id selects the list, so a walk visits neighbouring
+/// nodes one after the other. The advancer walks the lists in turn, which keeps 16 cache misses in
+/// flight: about as many as it takes to wait for none of them.
 pub(crate) const STRIPES: usize = size(16, 16, 1);
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
+const _: () = assert!(geometry::WINDOW as usize <= BUCKETS_PER_WORD, "one word has the bits of a window");
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
@@ -96,7 +96,9 @@ pub(crate) struct Wheel {
     buckets: Box<[Bucket]>,
     /// One bit per list. Set by producers, cleared by the advancer.
     occupied: Box<[AtomicU64]>,
-    /// No bucket of a later number has ever been marked. Raised by producers, never lowered.
+    /// No bucket of a later number has ever been marked. Raised by producers, never lowered. (A bit
+    /// that says whether the wheel holds anything would have to be cleared, and a producer that has
+    /// loaded it before would have to load it once more, after its fence.)
     last: AtomicU64,
 }
 

@@ -64,11 +64,10 @@ impl PrivateWheels {
         self.levels[level].as_ref()
     }
 
-    /// Links a chain of one stripe, from `first` to the node whose link is `last`, in front of its
-    /// list.
+    /// Links a node, whose link is `next`, in front of its list.
     #[inline]
-    pub(crate) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) {
-        self.wheel_or_new(geometry, slot).splice(geometry.private_index(slot), first, last);
+    pub(crate) fn link(&mut self, geometry: Geometry, slot: Slot, id: NodeId, next: &AtomicU32) {
+        self.wheel_or_new(geometry, slot).link(geometry.private_index(slot), id, next);
     }
 
     /// The wheel of a slot that is about to hold a node.
@@ -113,7 +112,7 @@ impl PrivateWheels {
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
-    pub(crate) fn settle(&mut self, level: usize, index: usize) {
+    pub(crate) fn clear_if_empty(&mut self, level: usize, index: usize) {
         if let Some(wheel) = &mut self.levels[level]
             && wheel.set[index] == 0
         {
@@ -130,7 +129,7 @@ impl PrivateWheels {
 
     /// Whether a bucket that expires at or before `tick` may hold a node.
     #[inline]
-    pub(crate) fn may_hold_before(&self, tick: Tick) -> bool {
+    pub(crate) fn may_hold_by(&self, tick: Tick) -> bool {
         self.none_before <= tick
     }
 
@@ -203,12 +202,12 @@ impl PrivateWheel {
 
     // Not a call: random timers would take 5 % more instructions to fire.
     #[inline(always)]
-    fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
-        let stripe = first as usize % STRIPES;
+    fn link(&mut self, index: usize, id: NodeId, next: &AtomicU32) {
+        let stripe = id as usize % STRIPES;
         let lists = self.buckets.get_mut(index);
         // Ordering: Relaxed, no other thread accesses the link.
-        let former = std::mem::replace(&mut lists[stripe], first);
-        last.store(former, Ordering::Relaxed);
+        let former = std::mem::replace(&mut lists[stripe], id);
+        next.store(former, Ordering::Relaxed);
         if former == NIL {
             self.set[index] |= 1 << stripe;
             self.occupied.insert(index);

@@ -166,11 +166,11 @@ impl Driver {
     /// keeps its tasks on one thread.
     ///
     /// A poll turns once. After a [`turn`](Self::turn) that has fired something, the task wakes
-    /// itself, and others run first: those that were woken may set the next deadline. A sleep that ends before its deadline by the `Timer`'s clock makes
-    /// nothing early: another one is made at once. So with a [`Clock`](crate::Clock) of the user's,
-    /// a virtual one for instance, the sleeps must be by that clock. With a
-    /// [`BootClock`](crate::BootClock) a sleep should end after a second at the latest, since most
-    /// runtimes' sleeps stand still during a suspend.
+    /// itself, and others run first: those that were woken may set the next deadline. A sleep that
+    /// ends before its deadline by the `Timer`'s clock makes nothing early: another one is made at
+    /// once. So with a [`Clock`](crate::Clock) of the user's, a virtual one for instance, the sleeps
+    /// must be by that clock. With a [`BootClock`](crate::BootClock) a sleep should end after a
+    /// second at the latest, since most runtimes' sleeps stand still during a suspend.
     ///
     /// The drop of the future loses nothing, and leaves the driver as it is: `run` may be called
     /// again. The drop of the driver shuts the `Timer` down, so a task that owns the driver ends the
@@ -207,12 +207,13 @@ impl Driver {
     {
         let (mut sleep, mut sleeps_until) = (pin!(None::<F>), None);
         poll_fn(|context| {
-            self.register_waker(context.waker());
             if self.turn() > 0 {
                 // What has been woken runs first: it may wait for the next deadline.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
+            // The turn has cleared the wake that has caused this poll, so this does not repeat it.
+            self.register_waker(context.waker());
             let next = self.next_deadline();
             if self.has_ended() {
                 return Poll::Ready(());

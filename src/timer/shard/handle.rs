@@ -131,7 +131,7 @@ impl ShardHandle {
 
     /// The time now, for deadlines; at least the shard's own time.
     pub(crate) fn now(&self) -> Nanos {
-        self.time.now_since(|| self.scheduler.clock())
+        self.time.now_since(|| self.scheduler.reached())
     }
 
     /// As [`now`](Self::now), for schedules.
@@ -142,7 +142,7 @@ impl ShardHandle {
     /// The time by the clock, or the shard's own time if the clock panics; for the worker and for
     /// jobs.
     pub(crate) fn present(&self) -> Nanos {
-        self.time.present(&self.guard, || self.scheduler.clock())
+        self.time.present(&self.guard, || self.scheduler.reached())
     }
 
     /// As [`present`](Self::present), or a little later: for statistics, where a microsecond does
@@ -154,7 +154,7 @@ impl ShardHandle {
 
     /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
     pub(crate) fn present_instant(&self) -> Instant {
-        self.time.present_instant(&self.guard, || self.scheduler.clock())
+        self.time.present_instant(&self.guard, || self.scheduler.reached())
     }
 
     /// The deadline `delay` from now. The fast clock may be ahead by microseconds, so it is not used

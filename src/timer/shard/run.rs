@@ -15,7 +15,7 @@ impl ShardHandle {
     /// The circumstances in which the shard's task `key` runs.
     pub(in crate::timer) fn context(&self, key: TimerKey, deadline: Tick) -> RunContext<'_> {
         let Self { time, guard, .. } = self;
-        RunContext { key, deadline, time, guard, reached: self.scheduler.clock() }
+        RunContext { key, deadline, time, guard, reached: self.scheduler.reached() }
     }
 
     /// Runs a task once. Returns what is left of a recurring task.

@@ -204,7 +204,7 @@ impl Worker {
         let RanTask { running, next } = done;
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
-        let stopped = if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
+        let stopped = if tick == Tick::MAX && self.handle.scheduler.reached() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
             Some(task)
@@ -234,7 +234,7 @@ impl Worker {
 
     /// When to take the next turn.
     pub(crate) fn next_expiration(&self) -> Option<Tick> {
-        self.advancer.as_ref()?.look_ahead().0
+        self.advancer.as_ref()?.begin_sleep().0
     }
 
     /// Whether a sweep still has nodes of cancelled timers to free.
@@ -275,7 +275,7 @@ impl Worker {
         // The advancer announces the tick.
         advancer.register_waker(&self.handle.waker);
         // Does not wake: this call has the worker, and a user's waker may run any code.
-        let (next, owes_sweep) = advancer.look_ahead();
+        let (next, owes_sweep) = advancer.begin_sleep();
         if owes_sweep {
             return self.turned_at;
         }

@@ -181,3 +181,59 @@ fn a_full_server_refuses_whole_requests_and_takes_them_when_there_is_room() {
     // Requests that came before the store was open are refused as well.
     assert_eq!(server.metric("orders_requests_refused_total"), refused + 1.0);
 }
+
+/// Whatever a body is made of, each of its lines that is not blank has an answer.
+#[test]
+fn lines_of_any_words_are_answered() {
+    const WORDS: [&[u8]; 32] = [
+        b"{\"order_id\":1,\"item\":\"nut\",\"quantity\":2,\"amount_cents\":1999}\n",
+        b"{\"payment_id\":\"p\",\"order_id\":1,\"amount_cents\":1999}\n",
+        b"{",
+        b"}",
+        b"}\n",
+        b"\n",
+        b",",
+        b":",
+        b"[",
+        b"]",
+        b" ",
+        b"\r\n",
+        b"\"",
+        b"-1",
+        b"1.5",
+        b"1e3",
+        b"null",
+        b"\0",
+        b"\"order_id\":",
+        b"\"item\":",
+        b"\"quantity\":",
+        b"\"payment_id\":",
+        b"\"quantitty\":1",
+        b"\xff",
+        b"\xc3",
+        b"18446744073709551616",
+        b"\"\\ud800\"",
+        b"\"\\u0000\"",
+        b"\"\\u200b\"",
+        b"\xef\xbb\xbf",
+        b"\"a b\"",
+        b"true",
+    ];
+    let directory = Directory::new("any-words");
+    let server = Server::start(directory.path(), &HOUR);
+    let mut client = server.connect();
+    let mut random = fastrand::Rng::with_seed(7);
+    for case in 0..2_000 {
+        let body: Vec<u8> =
+            (0..random.usize(..12)).flat_map(|_| WORDS[random.usize(..WORDS.len())].to_vec()).collect();
+        let path = ["/orders", "/payments"][case % 2];
+        let answer = client.send("POST", path, &[], &body).expect("an answer");
+        let lines = body.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count();
+        assert_eq!((answer.status, answer.lines().len()), (200, lines), "{}", body.escape_ascii());
+        for line in answer.lines() {
+            let is_invalid = line["status"] == "invalid";
+            assert!(line["status"].is_string() && is_invalid == line["error"].is_string(), "{line}");
+        }
+    }
+    assert_eq!(server.get("/healthz").status, 200);
+}

@@ -1,7 +1,6 @@
 //! What must hold between operations, checked by visiting everything.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::relink::Overdue;
 use crate::shard::node::state::Status;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::Wheel;
@@ -71,18 +70,18 @@ impl<T> Advancer<T> {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
-        for &Overdue { deadline: recorded, id, .. } in &self.hands.overdue {
+        assert!(self.hands.moving.is_empty(), "a cascade has left nodes in hand");
+        for (recorded, id) in self.hands.overdue.iter() {
             let linked_for = self.record(census, id);
             assert!(recorded <= flushed && linked_for >= recorded);
         }
-        assert!(self.hands.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
         for &id in &self.hands.deferred {
             self.record(census, id);
         }
     }
 
     fn check_inbox(&self, census: &mut Census) {
-        let first = self.shared.peek_inbox();
+        let first = self.shared.inbox.peek();
         for id in self.list(first) {
             self.record(census, id);
         }

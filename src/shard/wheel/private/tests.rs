@@ -13,8 +13,8 @@ fn take(wheel: &mut PrivateWheel, index: usize) -> Vec<(usize, NodeId)> {
 fn a_bucket_yields_what_was_pushed_once() {
     let mut wheel = PrivateWheel::new(16);
     let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
-    wheel.splice(3, STRIPES as NodeId, &a);
-    wheel.splice(3, 2 * STRIPES as NodeId, &b);
+    wheel.link(3, STRIPES as NodeId, &a);
+    wheel.link(3, 2 * STRIPES as NodeId, &b);
     assert_eq!(take(&mut wheel, 2), []);
     assert_eq!(take(&mut wheel, 3), [(0, 2 * STRIPES as NodeId)]);
     // Ordering: Relaxed, there is one thread.
@@ -29,7 +29,7 @@ fn next_occupied_goes_round() {
         let mut wheel = PrivateWheel::new(size);
         assert_eq!(wheel.next_occupied(1), None);
         for index in [0, size / 2, size - 1] {
-            wheel.splice(index, 1, &AtomicU32::new(NIL));
+            wheel.link(index, 1, &AtomicU32::new(NIL));
             for from in 0..size {
                 let expected = (index + size - from) % size;
                 assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
@@ -57,7 +57,7 @@ fn next_occupied_is_the_earliest_of_all_wheels() {
             let mut own = PrivateWheels::new(geometry.levels());
             let slots = deadlines.map(|deadline| geometry.place_private(from, deadline));
             for slot in slots {
-                own.splice(geometry, slot, 1, &AtomicU32::new(NIL));
+                own.link(geometry, slot, 1, &AtomicU32::new(NIL));
             }
             let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
             let first = earliest.expect("there are two");
@@ -79,7 +79,7 @@ fn a_wheel_is_made_when_needed() {
     let geometry = Geometry::new(16);
     let mut own = PrivateWheels::new(geometry.levels());
     assert_eq!(own.next_occupied(geometry, 0), None);
-    own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
+    own.link(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
     assert_eq!(own.next_occupied(geometry, 5), Some(32));
     own.take(1, 2, |_, first| assert_eq!(first, 1));
     assert!(own.level(1).is_some_and(PrivateWheel::is_empty));

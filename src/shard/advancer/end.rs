@@ -105,7 +105,7 @@ impl Walk {
 
     /// Lets `win` take the timer in that node, and returns what it makes of it. `None` if there is
     /// no timer or it is being run.
-    fn settle<T, W>(
+    fn take_by<T, W>(
         &mut self,
         shared: &Consumer<T>,
         id: NodeId,
@@ -142,7 +142,7 @@ impl Walk {
         let take = |node: &Node<T>, deadline, word| node.fire(word).map(|(_, payload)| (deadline, payload));
         loop {
             let id = self.next(shared)?;
-            if let Some(pending) = self.settle(shared, id, take) {
+            if let Some(pending) = self.take_by(shared, id, take) {
                 return Some(pending);
             }
         }
@@ -156,7 +156,7 @@ impl Walk {
 }
 
 /// Yields the timers of a closed shard; drops those that are not taken.
-pub(super) struct Pending<T> {
+struct Pending<T> {
     advancer: Advancer<T>,
     walk: Walk,
 }
@@ -200,7 +200,16 @@ impl<T> Advancer<T> {
         Walk::new(&self.shared)
     }
 
-    pub(super) fn pending_at_the_end(mut self) -> Pending<T> {
+    /// Shuts the shard down and returns the pending timers as (deadline, payload), in no particular
+    /// order. Timers that are not taken from the iterator are dropped with it.
+    ///
+    /// A timer can be cancelled until the iterator reaches it.
+    ///
+    /// # Performance
+    ///
+    /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
+    /// iterator waits for it, for about a tenth of a second at most.
+    pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
         Pending { walk: self.close_down(), advancer: self }
     }
 
@@ -220,7 +229,7 @@ impl<T> Advancer<T> {
             if filled.look(keeps) { None } else { Some(filled.take()) }
         });
         while let Some(id) = walk.next(&self.shared) {
-            let won = walk.settle(&self.shared, id, |node, _, word| node.win_for_the_end(word).map(win));
+            let won = walk.take_by(&self.shared, id, |node, _, word| node.win_for_the_end(word).map(win));
             kept += usize::from(matches!(won, Some(None)));
             won.flatten().into_iter().for_each(&mut dispose);
         }

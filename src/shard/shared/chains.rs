@@ -10,6 +10,7 @@ use crate::shard::memory::slab::InHand;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
+use crate::shard::wheel::geometry::Slot;
 use crate::sync::{AtomicU32, Ordering};
 
 /// Room for the private and the shared lists of a bucket. Each half has its own chains, so lists
@@ -30,7 +31,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// Chains of the private lists of one bucket.
+    /// Chains of the lists of one half of a bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::default();
         chains.add(0, lists, nodes);
@@ -65,6 +66,19 @@ impl Chains {
         self.heads[at] = first;
         self.left |= 1 << at;
         nodes.slab.prefetch(first);
+    }
+
+    /// Takes the shared lists of a bucket, and moves the bucket to the next round.
+    pub(crate) fn take_shared(&mut self, slot: Slot, nodes: &Consumer<impl Sized>) {
+        let (geometry, index) = (nodes.geometry, nodes.geometry.index(slot));
+        let Some(wheel) = nodes.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) else { return };
+        // Timers that are scheduled one after the other for an overflow bucket lie side by side in
+        // memory, the youngest at the head of its list. A walk from the last list to the first goes
+        // from the end of that memory to its beginning, which a processor predicts; and the oldest
+        // timer becomes the first of its new list.
+        let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
+        let add = |stripe, first| self.add_list(SHARED + place(stripe), first, nodes);
+        wheel.flush(index, geometry.round(slot), add);
     }
 
     /// What is left of the lists of one half bucket, if no others were added.

@@ -24,7 +24,7 @@ fn walk_in_vain(walk: &mut Walk, shared: &Consumer<u32>) {
         walk.ids = shared.slab.taken(walk.word, shared.keep());
         walk.word += 1;
         while let Some(id) = walk.ids.next() {
-            assert!(walk.settle(shared, id, |node, _, word| node.fire(word).map(drop)).is_none());
+            assert!(walk.take_by(shared, id, |node, _, word| node.fire(word).map(drop)).is_none());
         }
     }
     assert_eq!(walk.walks_left, before);
