@@ -736,8 +736,8 @@ def move_in_vain_against_cancel() -> Protocol:
 
 
 BITS_SITES: dict[str, Place] = {
-    "give": Site("shard/memory/free_bits.rs", "give", "words[word].fetch_or("),
-    "give_summary": Site("shard/memory/free_bits.rs", "give", "summary[word / WORD_NODES].fetch_or("),
+    "give": Site("shard/memory/free_bits.rs", "set", "words[word].fetch_or("),
+    "give_summary": Site("shard/memory/free_bits.rs", "set", "summary[word / WORD_NODES].fetch_or("),
     "take_summary": Site("shard/memory/free_bits.rs", "take", "fetch_and("),
     "take": Site("shard/memory/free_bits.rs", "take", "swap(0"),
 }
@@ -830,6 +830,35 @@ def free_bits() -> Protocol:
         bad_memory=lambda _, last: last["word"] == 1 and last["summary"] == 0,
         needed=("give_summary", "take_summary"),
         loom="`parts`",
+    )
+
+
+def mark_of_an_empty_segment() -> Protocol:
+    """A segment that two threads have completed, which the advancer took for one in use, and whose mark is clear."""
+    file = "shard/memory/slab/unlink.rs"
+
+    def gives(o: Sites) -> Steps:
+        if (yield update("count", lambda old: old + 1, o.count)) == 1:
+            yield update("mark", lambda _: 1, o.mark)
+
+    def looks(o: Sites) -> Steps:
+        yield update("mark", lambda _: 0, o.clear)
+        return {"seen": (yield read("count", o.look))}
+
+    return protocol(
+        "the mark of an empty segment",
+        (gives, gives, looks),
+        {
+            "count": Site("shard/memory/free_bits.rs", "give", "count.fetch_add("),
+            "mark": Site(file, "mark_empty", "fetch_or("),
+            "clear": Site(file, "take_if_empty", "fetch_and("),
+            "look": Site("shard/memory/free_bits.rs", "count", "count.load("),
+        },
+        bad=lambda r: r.seen != 2,
+        bad_memory=lambda _, last: last["mark"] == 0,
+        needed=("mark", "clear"),
+        loom="hazard_7_two_producers_complete_a_segment",
+        mark=1,
     )
 
 
@@ -1151,7 +1180,7 @@ OTHERS = (
     two_producers_against_flush, last_bucket_of_a_wheel, next_round_of_a_bucket, inbox_against_sleep, busy_node,
     reused_node_against_sleep, sweep_request_against_sleep, parker,
     shutdown_against_user_code, fire_against_cancel, extend_against_fire, move_in_vain_against_cancel,
-    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, thread_number, call_against_a_revocation,
+    reuse_against_an_old_key, reuse_after_a_cancel, free_bits, mark_of_an_empty_segment, thread_number, call_against_a_revocation,
     call_in_vain_against_a_revocation, registered_waker, completed_wake,
     value_against_a_wait, end_against_a_wait,
     end_after_the_last_value, drop_of_a_queue,

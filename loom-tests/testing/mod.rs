@@ -14,7 +14,7 @@ pub mod delay_queue {
 
 #[cfg(shardwheel_shuttle)]
 pub use crate::sync::VirtualClock;
-pub use parts::{FreeNodes, LoneEpochs, LoneNode, Pinnable};
+pub use parts::{FreeNodes, LoneEpochs, LoneNode, LoneSlab, Pinnable, SegmentTaker, SlabUser};
 
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
 use crate::tick::Tick;

@@ -71,6 +71,81 @@ impl FreeNodes {
     }
 }
 
+/// A slab of two segments: all nodes of the first are taken, all of the second are free.
+pub struct LoneSlab {
+    slab: shard::Slab<()>,
+    epochs: shard::Epochs,
+}
+
+/// Takes empty segments out of a slab, as the advancer does.
+pub struct SegmentTaker {
+    reclaimer: shard::Reclaimer,
+    retired: shard::Retired<shard::Segment<()>>,
+}
+
+/// Takes free nodes of a slab and gives them back, as a producer does.
+pub struct SlabUser {
+    free: shard::FreeWord,
+    who: shard::Participant,
+}
+
+impl LoneSlab {
+    /// Makes the slab, and what its advancer has.
+    pub fn new() -> (Self, SegmentTaker) {
+        let (epochs, reclaimer) = shard::Epochs::with_reclaimer();
+        let slab = shard::Slab::new().expect("there is memory");
+        let retired = slab.retired();
+        let (lone, taker) = (Self { slab, epochs }, SegmentTaker { reclaimer, retired });
+        let mut user = lone.user();
+        while lone.segments() < 2 {
+            user.take(&lone);
+        }
+        user.give_back(&lone);
+        (lone, taker)
+    }
+
+    /// The number of segments.
+    pub fn segments(&self) -> usize {
+        self.slab.size()
+    }
+
+    /// A producer without nodes.
+    pub fn user(&self) -> SlabUser {
+        SlabUser { free: shard::FreeWord::default(), who: self.epochs.join() }
+    }
+}
+
+impl SegmentTaker {
+    /// Takes an empty segment out of the table; true if it did.
+    pub fn take_one(&mut self, lone: &LoneSlab) -> bool {
+        lone.slab.retire_one(&mut self.retired, &mut self.reclaimer).is_some()
+    }
+}
+
+impl SlabUser {
+    /// Takes the free nodes of a word, unless the user has some.
+    ///
+    /// # Panics
+    ///
+    /// If the segment of the nodes is gone.
+    pub fn take(&mut self, lone: &LoneSlab) {
+        let owned = lone.slab.take(&mut self.free, &self.who, 0).expect("there is memory");
+        if lone.segments() > 1 {
+            shard::Slab::put_back(&mut self.free, owned);
+        }
+    }
+
+    /// Gives one of its nodes to another producer.
+    pub fn split(&mut self, lone: &LoneSlab) -> Self {
+        Self { free: self.free.split(), who: lone.epochs.join() }
+    }
+
+    /// Gives all its nodes back.
+    pub fn give_back(&mut self, lone: &LoneSlab) {
+        lone.slab.hand_back(&mut self.free, &self.who);
+    }
+}
+
 /// A shard's epochs.
 pub struct LoneEpochs(shard::Epochs);
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use shardwheel::Scheduler;
-use shardwheel::testing::{FreeNodes, LoneNode};
+use shardwheel::testing::{FreeNodes, LoneNode, LoneSlab, SlabUser};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
 /// A node is freed while a producer is about to take the other free nodes of the same word. A new
@@ -67,5 +67,51 @@ fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
         ledger.advance(&mut advancer, 2);
         drop((scheduler, advancer));
         ledger.balance();
+    });
+}
+
+/// Two producers give back the last nodes of a segment, while the advancer looks for an empty one.
+/// The segment is empty afterwards, and goes: one of the two has marked it.
+#[test]
+fn hazard_7_two_producers_complete_a_segment() {
+    model(|| {
+        let (slab, mut advancer) = LoneSlab::new();
+        let slab = Arc::new(slab);
+        let mut user = slab.user();
+        user.take(&slab);
+        let other = user.split(&slab);
+        // The mark from when the segment was new.
+        assert!(!advancer.take_one(&slab));
+        let give = |mut user: SlabUser| {
+            let slab = Arc::clone(&slab);
+            thread::spawn(move || user.give_back(&slab))
+        };
+        let producers = [give(user), give(other)];
+        let mut gone = u32::from(advancer.take_one(&slab));
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        gone += u32::from(advancer.take_one(&slab));
+        assert_eq!((gone, slab.segments()), (1, 1));
+    });
+}
+
+/// A producer takes nodes of an empty segment while the advancer takes the segment, and gives them
+/// back. It has nodes of a segment that is there, and no empty segment is forgotten.
+#[test]
+fn hazard_7_a_node_is_taken_of_a_segment_that_goes() {
+    model(|| {
+        let (slab, mut advancer) = LoneSlab::new();
+        let slab = Arc::new(slab);
+        let producer = {
+            let slab = Arc::clone(&slab);
+            thread::spawn(move || {
+                let mut user = slab.user();
+                user.take(&slab);
+                user.give_back(&slab);
+            })
+        };
+        advancer.take_one(&slab);
+        producer.join().unwrap();
+        while advancer.take_one(&slab) {}
+        assert_eq!(slab.segments(), 1);
     });
 }

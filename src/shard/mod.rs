@@ -95,8 +95,11 @@ pub(crate) use node::{Extended, Stopped, Tag};
 pub(crate) use shared::bound::Bound;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {
-    memory::epochs::{Epochs, Participant},
+    memory::epochs::{Epochs, Participant, Reclaimer},
     memory::free_bits::{FreeBits, WORD_NODES},
+    memory::segment::Segment,
+    memory::slab::{FreeWord, Slab},
+    memory::slot::Retired,
     node::Node,
 };
 

@@ -21,11 +21,11 @@
 //!
 //! An idle thread keeps some free nodes, and a few dead nodes are tolerated. Each of
 //! these may keep a whole segment. So the advancer reclaims them if there is memory that the
-//! pending timers do not need, and nothing has been scheduled since the last move of the clock (or
-//! the caller asks, by [`Advancer::maintain`]).
+//! pending timers do not need, and nothing has been scheduled since the last upkeep (or the caller
+//! asks, by [`Advancer::maintain`]).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::recycle::FREED_IN_A_DRAIN;
+use crate::shard::memory::recycle::{FREED_IN_A_DRAIN, RIPE_BATCH, WORDS_PER_STEP};
 use crate::shard::shared::FEW_PENDING;
 use crate::size::size;
 use crate::sync::Ordering;
@@ -41,6 +41,8 @@ pub(in crate::shard) struct Upkeep {
     pub(in crate::shard) due_in: u32,
     /// Nodes freed since the number of dead nodes was last checked.
     pub(in crate::shard) ended: usize,
+    /// How many timers had been scheduled at the last upkeep that looked for memory to give.
+    scheduled: u64,
     /// How many timers had been scheduled and nodes left dead when the leftovers were last taken.
     pub(in crate::shard) reclaimed_at: u64,
     /// When the last step of the early cascade was.
@@ -171,31 +173,49 @@ impl<T> Advancer<T> {
         if self.upkeep.ended > 0 {
             self.note_ended();
         }
+        let has_rested = !self.is_sweeping() && !self.recycler.is_giving();
         self.sweep_in_steps();
-        // One step gives memory to the system or looks for more of it, not both.
         let (shared, reclaimer) = self.shared.parts();
-        let has_let_go = self.recycler.poll(&shared.slab, reclaimer);
-        let has_excess = moves && (has_let_go || self.give_memory_back());
-        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_excess;
+        self.recycler.step(WORDS_PER_STEP, &shared.slab, reclaimer);
+        // One step gives memory to the system or looks for more of it, not both.
+        let has_given = self.recycler.give_memory(false, reclaimer);
+        if !has_given {
+            self.give_memory_back(has_rested, moves);
+        }
+        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_given;
         let next = if is_at_work { 1 } else { MOVES_PER_UPKEEP };
         // What goes by the clock was not done if the clock stands.
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// May unlink a segment; true if there is more memory than the pending timers need.
+    /// After a rest, gives freed nodes that are few to the slab, if nothing is pending or more is
+    /// mapped than the pending timers need. In the latter case, if the clock moves, also takes an
+    /// empty segment out of the table.
     ///
-    /// Most shards have no memory to give, whatever is pending. Beside 64 threads, their counts
-    /// would take most of the time of an idle tick.
-    fn give_memory_back(&mut self) -> bool {
-        if !self.recycler.may_give(&self.shared.slab) {
-            return false;
+    /// Most shards have nothing to give. Beside 64 threads, their counts would take most of the
+    /// time of an idle tick.
+    fn give_memory_back(&mut self, has_rested: bool, moves: bool) {
+        let least = if moves { 1 } else { RIPE_BATCH };
+        let may_hurry = has_rested && self.recycler.len() >= least;
+        let may_retire = moves && self.recycler.excess(&self.shared.slab, 0) > 0;
+        if !may_hurry && !may_retire {
+            return;
         }
         let (scheduled, pending) = self.shared.scheduled_and_pending();
         let (shared, reclaimer) = self.shared.parts();
-        if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
-            self.reclaim_leftovers(pending);
+        let has_excess = self.recycler.excess(&shared.slab, pending) > 0;
+        if may_hurry && (pending == 0 || has_excess) {
+            self.recycler.hurry(&shared.slab);
         }
-        self.recycler.has_excess(&self.shared.slab, pending)
+        if may_retire {
+            let is_idle = std::mem::replace(&mut self.upkeep.scheduled, scheduled) == scheduled;
+            if has_excess {
+                self.recycler.retire_segment(&shared.slab, reclaimer);
+            }
+            if has_excess && is_idle {
+                self.reclaim_leftovers(pending);
+            }
+        }
     }
 
     pub(crate) fn help(&mut self) {
@@ -239,8 +259,28 @@ impl<T> Advancer<T> {
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
+    use super::MOVES_PER_UPKEEP;
     use crate::shard::support::schedule;
     use crate::{Config, shard};
+
+    /// While empty segments go back, no upkeep rests after each of them.
+    #[test]
+    fn segments_go_back_one_after_the_other() {
+        const TIMERS: u64 = 20_000;
+        let (scheduler, mut advancer) = shard::<[u8; 4096]>(&Config::default());
+        for _ in 0..TIMERS {
+            scheduler.schedule(1, [0; 4096]).expect("there is memory");
+        }
+        let segments = advancer.shared.slab.size();
+        assert!(segments > 70, "{segments}");
+        advancer.advance(1).for_each(drop);
+        let mut tick = 1;
+        while advancer.shared.slab.size() > 0 {
+            tick += 1;
+            assert_eq!(advancer.advance(tick).count(), 0);
+            assert!(tick < segments as u64 * u64::from(MOVES_PER_UPKEEP) / 4, "{tick} moves");
+        }
+    }
 
     /// A drain begins to give a batch in the middle of a rest. Its words are given from the next
     /// tick on, not all at once when so many nodes are freed that the next batch is ripe.

@@ -10,6 +10,9 @@
 //! sets the word first and the summary's bit second. A producer that takes nodes clears the
 //! summary's bit first and takes the word second. So if a word has free nodes and its summary bit
 //! is clear, a thread is between its two steps at that word.
+//!
+//! Nodes are counted after they have become free. So the thread whose nodes complete the segment
+//! finds that the count is full, and no other thread does.
 
 use std::iter;
 
@@ -24,7 +27,8 @@ pub(crate) const WORD_NODES: usize = size(64, 64, 4);
 pub(crate) struct FreeBits {
     words: Box<[AtomicU64]>,
     summary: Box<[AtomicU64]>,
-    /// How many bits are set. Too high for a moment at times, never too low.
+    /// How many bits are set. For a moment it lacks nodes that have just become free, or has nodes
+    /// that have just been taken; below zero it wraps.
     count: AtomicU32,
     capacity: u32,
 }
@@ -41,9 +45,16 @@ impl FreeBits {
             count: AtomicU32::new(0),
             capacity,
         };
-        let all = lowest(WORD_NODES);
-        (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
+        for word in 0..words {
+            bits.give(word, bits.all_of(word));
+        }
         Some(bits)
+    }
+
+    /// All nodes of a word that are ever handed out.
+    fn all_of(&self, word: usize) -> u64 {
+        let reserved = if word == 0 { self.words() * WORD_NODES - self.capacity() } else { 0 };
+        lowest(WORD_NODES) & !lowest(reserved)
     }
 
     pub(crate) fn words(&self) -> usize {
@@ -52,7 +63,7 @@ impl FreeBits {
 
     pub(crate) fn count(&self) -> usize {
         // Ordering: Relaxed, an estimate.
-        self.count.load(Ordering::Relaxed) as usize
+        (self.count.load(Ordering::Relaxed) as i32).max(0) as usize
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -70,11 +81,16 @@ impl FreeBits {
     }
 
     /// Makes the nodes free. The caller owns them: the advancer that freed them, or a producer that
-    /// took them and did not use them.
-    pub(crate) fn give(&self, word: usize, bits: u64) {
-        // Added before the bits are set, so the count is never too low.
-        // Ordering: Relaxed, an estimate; the Release below keeps the order.
-        self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
+    /// took them and did not use them. True if they complete the segment: all nodes are free now.
+    pub(crate) fn give(&self, word: usize, bits: u64) -> bool {
+        self.set(word, bits);
+        let nodes = bits.count_ones();
+        // Ordering: Relaxed. The count's own order decides which addition completes the segment;
+        // `take_all` acquires the words.
+        self.count.fetch_add(nodes, Ordering::Relaxed).wrapping_add(nodes) == self.capacity
+    }
+
+    fn set(&self, word: usize, bits: u64) {
         // Ordering: Release, pairs with the Acquire in `take`: the caller no longer uses the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
         // Ordering: Release, pairs with the Acquire in `take`: a thread that clears this bit sees
@@ -89,32 +105,34 @@ impl FreeBits {
 
     /// Takes the free nodes of a word; `None` if it has none.
     fn take(&self, word: usize) -> Option<u64> {
-        // Ordering: Acquire, pairs with the Release in `give`. The summary's bit first, then the
+        // Ordering: Acquire, pairs with the Release in `set`. The summary's bit first, then the
         // word.
         self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
-        // Ordering: Acquire, pairs with the Release in `give`.
+        // Ordering: Acquire, pairs with the Release in `set`.
         let bits = self.words[word].swap(0, Ordering::Acquire);
         // Ordering: Relaxed, an estimate.
         self.count.fetch_sub(bits.count_ones(), Ordering::Relaxed);
         (bits != 0).then_some(bits)
     }
 
-    /// Takes every node, or none. For the advancer, before it gives the
-    /// segment back.
+    /// Takes every node, or none. For the advancer, before it gives the segment back. The count has
+    /// the nodes until all are taken, so a thread that completes the segment meanwhile finds it full.
     pub(crate) fn take_all(&self) -> bool {
-        let mut words = self.words.iter();
-        // The bits of the summary stay: a producer that finds nothing in their words clears them.
-        // Ordering: Acquire, pairs with the Release in `give`.
-        let take = || words.next().map_or(0, |word| word.swap(0, Ordering::Acquire));
-        let Some(taken) = fallible::slice(self.words(), take) else { return false };
-        let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
-        // Ordering: Relaxed, an estimate, which was too high until now.
-        self.count.fetch_sub(nodes, Ordering::Relaxed);
-        let are_all = nodes == self.capacity;
-        if !are_all {
-            taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
+        for word in 0..self.words() {
+            // The bits of the summary stay: a producer that finds nothing in their words clears them.
+            // Ordering: Acquire, pairs with the Release in `set`.
+            let bits = self.words[word].swap(0, Ordering::Acquire);
+            if bits != self.all_of(word) {
+                self.set(word, bits);
+                for whole in 0..word {
+                    self.set(whole, self.all_of(whole));
+                }
+                return false;
+            }
         }
-        are_all
+        // Ordering: Relaxed, as in `give`.
+        self.count.fetch_sub(self.capacity, Ordering::Relaxed);
+        true
     }
 
     /// Whether any word may have free nodes.
@@ -166,8 +184,10 @@ mod tests {
         let (word, bits) = free.take_word().unwrap();
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
-        free.give(word, bits);
+        assert!(!free.give(word, bits & 1));
+        assert!(free.give(word, bits & !1), "these complete the segment");
         assert!(free.are_all_free() && free.take_all());
+        assert_eq!(free.count(), 0);
         assert_eq!(free.take_word(), None);
     }
 
@@ -176,7 +196,9 @@ mod tests {
         let free = FreeBits::new(192, 0).expect("there is memory");
         (0..3).for_each(|word| assert_eq!(free.take_word(), Some((word, !0))));
         // The summary has a bit for each of the three words; only one of them has nodes.
-        [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
+        for (word, bits) in [0, 0, 6].into_iter().enumerate() {
+            free.give(word, bits);
+        }
         assert_eq!((free.take_word(), free.take_word()), (Some((2, 6)), None));
     }
 }

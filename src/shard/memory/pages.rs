@@ -13,82 +13,53 @@ use crate::shard::node::{Node, NodeId};
 
 /// Bytes that go back to the system at once, if the pages are ordinary ones. It takes as long to
 /// unmap 64 pages of 4 KiB as to give 512 words of free bits.
-pub(super) const PART: usize = 1 << 18;
+const PART: usize = 1 << 18;
 
-/// Owns the memory, which does not move.
-struct Pages {
-    memory: imp::Memory,
-    bytes: usize,
-    /// Whether it asked for huge pages, which save a page table walk on most accesses. A hint:
-    /// where the system refuses or does not know it, ordinary pages serve.
-    is_huge: bool,
-    /// The bytes before this one have gone back to the system.
-    given: usize,
-}
-
-impl Pages {
-    /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`. `None` if there
-    /// is no memory.
-    fn new(bytes: usize, align: usize, is_huge: bool) -> Option<(Self, *mut u8)> {
-        let align = align.max(imp::wanted_align(is_huge));
-        let slack = if align > imp::SURE_ALIGN { align } else { 0 };
-        let bytes = bytes.checked_add(slack)?;
-        let mut memory = imp::allocate(bytes, is_huge)?;
-        let start = memory.as_mut_ptr().cast::<u8>();
-        let start = start.wrapping_add(start.align_offset(align));
-        Some((Self { memory, bytes, is_huge, given: 0 }, start))
-    }
-
-    /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all
-    /// that is left, by a drop. A part of a huge page would have to be cut out of it, which takes
-    /// longer than to unmap the whole page.
-    ///
-    /// # Safety
-    ///
-    /// Nothing in the memory is borrowed, and nothing is read there any more.
-    unsafe fn give_part(&mut self) -> bool {
-        let end = self.given + PART;
-        // SAFETY: by the caller's promise.
-        let gives = !self.is_huge && end < self.bytes && unsafe { imp::give(&self.memory, self.given, PART) };
-        if gives {
-            self.given = end;
-        }
-        gives
-    }
-}
-
-/// The nodes of a segment, in pages.
+/// The nodes of a segment, in memory that does not move.
 pub(crate) struct Nodes<T> {
     first: NonNull<Node<T>>,
-    pages: Pages,
+    memory: imp::Memory,
+    /// How many parts, from the start of the memory on, can still go back alone. A part of a huge
+    /// page would have to be cut out of it, which takes longer than to unmap the whole page.
+    parts: usize,
 }
 
 impl<T> Nodes<T> {
-    /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
+    /// Makes zeroed nodes; `None` if there is no memory. `many` says that the shard is large, so
+    /// this segment will be filled: it asks for huge pages, which save a page table walk on most
+    /// accesses. Where the system refuses or does not know them, ordinary pages serve.
     pub(super) fn new(many: bool) -> Option<Self> {
-        let (pages, start) = Pages::new(Layout::<T>::BYTES, align_of::<Node<T>>(), many)?;
-        Some(Self { first: NonNull::new(start.cast())?, pages })
+        let align = align_of::<Node<T>>().max(imp::wanted_align(many));
+        let slack = if align > imp::SURE_ALIGN { align } else { 0 };
+        let bytes = Layout::<T>::BYTES.checked_add(slack)?;
+        let mut memory = imp::allocate(bytes, many)?;
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let start = start.wrapping_add(start.align_offset(align));
+        let parts = if many { 0 } else { bytes / PART };
+        Some(Self { first: NonNull::new(start.cast())?, memory, parts })
+    }
+
+    /// Gives a part of the memory to the system, and returns the rest. If there is no part that can
+    /// go alone, all goes.
+    pub(super) fn give_part(mut self) -> Option<Self> {
+        self.parts = self.parts.checked_sub(1)?;
+        // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
+        unsafe { imp::give(&self.memory, self.parts * PART, PART) }.then_some(self)
     }
 
     pub(super) fn start(&self) -> *mut Node<T> {
         self.first.as_ptr()
     }
 
-    /// Gives a part of the memory to the system; returns the rest.
-    pub(super) fn give_part(mut self) -> Option<Self> {
-        // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
-        unsafe { self.pages.give_part() }.then_some(self)
-    }
-
     /// The node of that name: its low bits are the offset.
     #[inline]
     pub(super) fn at(&self, id: NodeId) -> &Node<T> {
         let offset = id as usize & (Layout::<T>::NODES - 1);
-        // SAFETY: the pages hold `NODES` nodes from `first` on, and the mask keeps the offset below
+        // SAFETY: the memory holds `NODES` nodes from `first` on, and the mask keeps the offset below
         // that.
         let node = unsafe { self.first.add(offset) };
         // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
-        // cell, and they live as long as the pages.
+        // cell, and they live as long as the memory.
         unsafe { node.as_ref() }
     }
 }
@@ -181,24 +152,22 @@ mod imp {
 mod tests {
     use super::*;
 
-    /// Ordinary pages go in parts of bounded size, from the beginning on; the last part goes with
-    /// the mapping, and so do huge pages.
+    /// Ordinary pages go in parts of bounded size, the first ones last; huge pages go with the mapping.
     #[test]
     fn ordinary_pages_go_back_in_parts() {
-        const BYTES: usize = 1 << 20;
-        for (is_huge, parts) in [(false, BYTES / PART - 1), (true, 0)] {
-            let (mut pages, start) = Pages::new(BYTES, 8, is_huge).expect("there is memory");
-            // SAFETY: the memory has `BYTES` bytes, and is not borrowed elsewhere.
-            let bytes = || unsafe { std::slice::from_raw_parts_mut(start, BYTES) };
-            bytes().fill(1);
-            for part in 1..=parts {
-                // SAFETY: the slice is not used any more.
-                assert!(unsafe { pages.give_part() }, "part {part} of {parts}");
-                let (given, left) = bytes().split_at(part * PART);
-                assert!(given.iter().all(|&byte| byte == 0) && left.iter().all(|&byte| byte == 1));
+        let bytes = Layout::<u64>::BYTES;
+        for (is_huge, parts) in [(false, bytes / PART), (true, 0)] {
+            let mut nodes = Nodes::<u64>::new(is_huge).expect("there is memory");
+            let start = nodes.start().cast::<u8>();
+            // SAFETY: the memory has that many bytes, and is not borrowed elsewhere.
+            let of_nodes = || unsafe { std::slice::from_raw_parts_mut(start, bytes) };
+            of_nodes().fill(1);
+            for part in (0..parts).rev() {
+                nodes = nodes.give_part().unwrap_or_else(|| panic!("part {part} of {parts}"));
+                let (left, given) = of_nodes().split_at(part * PART);
+                assert!(left.iter().all(|&byte| byte == 1) && given.iter().all(|&byte| byte == 0));
             }
-            // SAFETY: as above.
-            assert!(!unsafe { pages.give_part() }, "the rest goes with the mapping");
+            assert!(nodes.give_part().is_none(), "the rest goes with the mapping");
         }
     }
 }

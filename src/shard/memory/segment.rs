@@ -12,7 +12,7 @@ use crate::shard::node::{Node, NodeId};
 const SMALL_SHARD: usize = 1;
 
 pub(crate) struct Segment<T> {
-    nodes: Nodes<T>,
+    pub(super) nodes: Nodes<T>,
     /// The high half of the generations of this segment's nodes. No other segment has the same era,
     /// so a segment that replaces one given back hands out no generation that was handed out there
     /// before.
@@ -37,11 +37,6 @@ impl<T> Segment<T> {
         let free = FreeBits::new(Self::NODES, reserved)?;
         let nodes = Nodes::new(index >= SMALL_SHARD)?;
         Some(Self { nodes, era: 0, free })
-    }
-
-    /// Ends the segment: no node in it can be reached. The nodes' memory is left.
-    pub(crate) fn into_nodes(self) -> Nodes<T> {
-        self.nodes
     }
 
     /// Bytes of memory that [`new`](Self::new) requests for nodes.

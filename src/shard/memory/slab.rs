@@ -40,7 +40,7 @@ use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::{Node, NodeId};
 use crate::size::size;
-use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
+use crate::sync::plain::AtomicU32 as PlainU32;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Trace, hint};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
@@ -61,10 +61,12 @@ pub(crate) struct Slab<T> {
     next_era: AtomicU32,
     /// A bit for each segment that may have free nodes; kept like the summary within a segment.
     open: Box<[AtomicU64; SEGMENTS.div_ceil(WORD_NODES)]>,
+    /// A bit for each segment all of whose nodes may be free. A thread sets it after it has
+    /// completed the segment; the advancer clears it before it looks. So the advancer misses no
+    /// empty segment.
+    empty: Box<[AtomicU64; SEGMENTS.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,
-    /// How often free nodes have been given back.
-    changes: PlainU64,
     /// For models: stands for the word of a node, between the advancer's look at it and its firing.
     pub(crate) firing: Trace,
 }
@@ -77,8 +79,8 @@ impl<T> Slab<T> {
             addresses: fallible::zeroed_array()?,
             next_era: AtomicU32::new(0),
             open: fallible::zeroed_array()?,
+            empty: fallible::zeroed_array()?,
             size: PlainU32::new(0),
-            changes: PlainU64::new(0),
             firing: Trace::begin(),
         })
     }
@@ -200,12 +202,6 @@ impl<T> Slab<T> {
     pub(crate) fn put_back(free: &mut FreeWord, owned: OwnedNode<'_, T>) {
         assert_eq!(owned.id / WORD_NODES as u32, free.word, "it was taken last");
         free.bits |= 1 << (owned.id as usize % WORD_NODES);
-    }
-
-    /// How often free nodes have been given back.
-    pub(crate) fn changes(&self) -> u64 {
-        // Ordering: Relaxed, a hint.
-        self.changes.load(Ordering::Relaxed)
     }
 
     /// The number of segments; too high for a moment at times. O(1).

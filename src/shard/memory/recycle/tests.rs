@@ -1,13 +1,8 @@
 //! Freed nodes and memory that is not needed, step by step, in one thread.
 
-use super::excess::{MOVES_PER_SEGMENT, SHARE, USED_SHARE};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
-use crate::shard::memory::pages::PART;
-use crate::shard::memory::recycle::RIPE_BATCH;
-use crate::shard::memory::recycle::WORDS_PER_STEP;
-use crate::shard::memory::recycle::excess::MOVES_PER_RELEASE;
 use crate::shard::memory::slab::{FreeWord, Freed};
 
 /// A payload with 256 nodes to a segment.
@@ -48,19 +43,20 @@ impl<T> Scene<T> {
         nodes.iter().rev().for_each(|&id| self.recycler.retire(Freed::of(id)));
     }
 
+    /// Gives some nodes to the slab, and a segment to the system.
     fn poll(&mut self, times: usize) {
         for _ in 0..times {
-            self.recycler.poll(&self.slab, &mut self.advancer);
+            self.recycler.step(WORDS_PER_STEP, &self.slab, &mut self.advancer);
+            self.recycler.give_memory(false, &self.advancer);
         }
     }
 
     /// Gives all nodes to the slab.
     fn poll_to_the_end(&mut self) {
         for _ in 0..2 {
-            self.recycler.hurries = true;
+            self.recycler.hurry(&self.slab);
             self.recycler.step(usize::MAX, &self.slab, &mut self.advancer);
         }
-        self.recycler.give_memory(false, &self.advancer);
     }
 
     /// Frees the nodes, and checks that the slab has them afterwards.
@@ -71,10 +67,9 @@ impl<T> Scene<T> {
         assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
     }
 
-    /// Moves the clock once, with nothing pending and `scheduled` timers scheduled since the
-    /// beginning.
-    fn note_move(&mut self, scheduled: u64) {
-        self.recycler.note_move(&self.slab, scheduled, 0, &mut self.advancer);
+    /// Takes an empty segment out of the table, if there is one.
+    fn retire_segment(&mut self) -> bool {
+        self.recycler.retire_segment(&self.slab, &mut self.advancer)
     }
 
     fn in_use(&self) -> usize {
@@ -84,10 +79,6 @@ impl<T> Scene<T> {
     /// The number of segments.
     fn capacity(&self) -> usize {
         self.slab.size()
-    }
-
-    fn has_excess(&self) -> bool {
-        self.recycler.excess(&self.slab, 0) > 0
     }
 
     fn owes_memory(&self) -> bool {
@@ -123,15 +114,14 @@ fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     assert!(scene.recycler.is_ripe());
 }
 
-/// If nothing is pending, no batch waits for more.
+/// Where memory is to go back, no batch waits for more.
 #[test]
 fn a_small_batch_waits_for_more_while_timers_need_the_memory() {
-    let (mut scene, nodes) = Scene::<Large>::full(1);
-    scene.recycler.note_move(&scene.slab, 0, nodes.len(), &mut scene.advancer);
+    let (mut scene, nodes) = Scene::<Large>::full(2);
     scene.retire(&nodes[..3]);
     scene.poll(POLLS);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), 3));
-    scene.note_move(0);
+    scene.recycler.hurry(&scene.slab);
     scene.poll(1);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
 }
@@ -167,108 +157,51 @@ fn a_batch_is_given_in_steps() {
 }
 
 #[test]
-fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
+fn empty_segments_go_one_by_one() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
     scene.free(&nodes);
-    let mut left = Vec::new();
-    for moved in 1..=4 * MOVES_PER_RELEASE {
-        scene.note_move(moved as u64);
-        left.extend((moved % MOVES_PER_RELEASE == 0).then(|| scene.capacity()));
-        assert_eq!(scene.capacity(), 5 - (moved / MOVES_PER_RELEASE).min(4), "after {moved} moves");
+    for left in (0..5).rev() {
+        assert!(scene.retire_segment());
+        assert_eq!(scene.capacity(), left);
     }
-    assert_eq!(left, [4, 3, 2, 1]);
-}
-
-#[test]
-fn segments_go_back_faster_where_many_are_too_many() {
-    let (mut scene, nodes) = Scene::<Large>::full(64);
-    scene.free(&nodes);
-    (1..=MOVES_PER_RELEASE).for_each(|moved| scene.note_move(moved as u64));
-    assert_eq!(scene.capacity(), 63);
-    // Then 64 segments were excess: one goes back every four moves.
-    let each = MOVES_PER_SEGMENT / 64;
-    (1..each).for_each(|moved| scene.note_move((MOVES_PER_RELEASE + moved) as u64));
-    assert_eq!(scene.capacity(), 63);
-    scene.note_move((MOVES_PER_RELEASE + each) as u64);
-    assert_eq!(scene.capacity(), 62);
-}
-
-#[test]
-fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
-    let (mut scene, nodes) = Scene::<Large>::full(5);
-    scene.free(&nodes);
-    let mut left = Vec::new();
-    for _ in 0..5 {
-        scene.note_move(0);
-        left.push(scene.capacity());
-    }
-    assert_eq!(left, [4, 3, 2, 1, 0]);
-    assert!(scene.owes_memory(), "it has to wait for readers");
-    scene.poll_to_the_end();
-    // A segment at each poll, and the first one, which is on ordinary pages, in parts.
-    let mut left = scene.recycler.leaving();
-    for _ in 0..4 + Segment::<Large>::bytes() / PART {
+    assert!(!scene.retire_segment(), "there are none left");
+    assert!(scene.owes_memory(), "they have to wait for readers");
+    let mut left = scene.recycler.retired.count();
+    assert_eq!(left, 5);
+    for _ in 0..POLLS {
         scene.poll(1);
-        assert!(left - scene.recycler.leaving() <= 1);
-        left = scene.recycler.leaving();
+        assert!(left - scene.recycler.retired.count() <= 1);
+        left = scene.recycler.retired.count();
     }
     assert!(!scene.owes_memory());
 }
 
-/// The first segment is on ordinary pages, which go in parts, the last one with the mapping.
-#[test]
-fn a_step_gives_a_part_of_a_segment() {
-    let (mut scene, nodes) = Scene::<u64>::full(1);
-    scene.free(&nodes);
-    scene.poll(1);
-    scene.note_move(0);
-    assert_eq!(scene.capacity(), 0);
-    let parts = Segment::<u64>::bytes() / PART;
-    let is_going = |_: &usize| {
-        scene.poll(1);
-        scene.recycler.leaving() == 1
-    };
-    let steps = (0..POLLS + parts).filter(is_going).count();
-    assert_eq!((steps, scene.owes_memory()), (if cfg!(target_os = "linux") { parts - 1 } else { 0 }, false));
-}
-
-/// A drain does many steps in one advance; an advance gives at most a part of a segment.
+/// A drain does many steps in one advance; an advance gives at most one segment.
 #[test]
 fn a_step_of_a_drain_gives_no_memory_to_the_system() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
-    (0..40).for_each(|_| scene.note_move(0));
-    scene.poll_to_the_end();
-    let left = scene.recycler.leaving();
-    assert!(left > 16, "{left}");
+    (0..40).for_each(|_| assert!(scene.retire_segment()));
     (0..8).for_each(|_| scene.recycler.step(0, &scene.slab, &mut scene.advancer));
-    assert_eq!(scene.recycler.leaving(), left);
-    scene.poll(1);
-    assert_eq!(scene.recycler.leaving(), left - 1);
+    assert_eq!(scene.recycler.retired.count(), 40);
 }
 
 /// An idle shard keeps its last segment until as many timers have ended as half its nodes.
 #[test]
 fn the_last_segment_goes_once_much_of_it_was_used() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
-    let (few, rest) = nodes.split_at(Scene::<Large>::NODES / USED_SHARE - 1);
+    let (few, rest) = nodes.split_at(Scene::<Large>::NODES / 2 - 1);
     scene.free(few);
-    // A poll counts the nodes freed before it.
-    scene.poll(1);
-    scene.note_move(0);
-    assert!(!scene.owes_memory() && !scene.has_excess());
+    let excess = |scene: &Scene<_>| scene.recycler.excess(&scene.slab, 0);
+    assert_eq!(excess(&scene), 0);
     scene.free(&rest[..1]);
-    scene.poll(1);
-    assert!(scene.owes_memory() && scene.has_excess());
-    scene.note_move(0);
-    scene.note_move(0);
-    assert!(!scene.owes_memory() && scene.capacity() == 1, "the rest is in use");
+    assert_eq!(excess(&scene), 1);
+    assert!(!scene.retire_segment() && !scene.owes_memory(), "the rest is in use");
     scene.free(&rest[1..]);
-    scene.poll(1);
-    assert!(scene.owes_memory() && scene.has_excess());
-    scene.note_move(0);
-    assert_eq!(scene.capacity(), 0);
-    assert!(scene.owes_memory(), "it has to wait for readers");
+    assert!(scene.owes_memory() && scene.retire_segment());
+    let mut free = FreeWord::default();
+    scene.take(&mut free);
+    assert_eq!((scene.capacity(), excess(&scene)), (1, 0), "a new one is new");
 }
 
 #[test]
@@ -276,50 +209,36 @@ fn what_timers_need_is_kept() {
     let (mut scene, nodes) = Scene::<Large>::full(9);
     scene.free(&nodes);
     let pending = 3 * Scene::<Large>::NODES;
-    for _ in 0..9 {
-        scene.recycler.note_move(&scene.slab, 0, pending, &mut scene.advancer);
+    let excess = |live| scene.recycler.excess(&scene.slab, live);
+    assert_eq!([0, 1, pending, pending + 1, 4 * pending].map(excess), [9, 7, 2, 1, 0]);
+    while scene.recycler.owes_memory(&scene.slab, pending) {
+        scene.recycler.shed(&scene.slab, pending, &mut scene.advancer);
     }
     assert_eq!(scene.capacity(), 7, "one more than twice what is pending");
-    assert!(scene.recycler.owes_memory(&scene.slab, 0));
-    assert!(scene.recycler.owes_memory(&scene.slab, pending), "the last has not gone");
+    assert!(scene.owes_memory());
 }
 
-/// The search for an empty segment goes from the table's end, a few places at a time.
-#[test]
-fn a_search_goes_on_where_it_stopped() {
-    let (mut scene, nodes) = Scene::<Large>::full(140);
-    // The nodes of the second segment; `nodes` lacks node 0 of the first.
-    scene.free(&nodes[Scene::<Large>::NODES - 1..][..Scene::<Large>::NODES]);
-    scene.note_move(0);
-    scene.note_move(0);
-    assert_eq!(scene.capacity(), 140);
-    scene.note_move(0);
-    assert_eq!(scene.capacity(), 139);
-}
-
-/// A timer keeps each segment. One search finds that out, until nodes are freed again.
+/// A timer keeps each segment.
 #[test]
 fn no_memory_is_owed_where_each_segment_is_in_use() {
     let (mut scene, nodes) = Scene::<Large>::full(3);
     let (kept, freed): (Vec<_>, Vec<_>) =
         nodes.iter().partition(|&&id| id as usize % Scene::<Large>::NODES == 7);
     scene.free(&freed);
-    assert!(scene.owes_memory());
-    scene.note_move(0);
-    assert!(!scene.owes_memory());
+    // The marks of the new segments are still there.
+    assert!(!scene.retire_segment() && !scene.owes_memory());
     scene.retire(&kept[2..]);
     assert!(scene.owes_memory());
     scene.poll_to_the_end();
     assert!(scene.owes_memory());
-    scene.note_move(0);
+    assert!(scene.retire_segment());
     assert_eq!(scene.capacity(), 2);
 }
 
 #[test]
 fn a_share_goes_back_where_the_clock_does_not_move() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
-    scene.retire(&nodes);
-    scene.poll_to_the_end();
+    scene.free(&nodes);
     let mut before = scene.capacity();
     assert_eq!(before, 64);
     for excess in [64, 60, 56] {
@@ -341,15 +260,14 @@ fn a_share_goes_back_where_the_clock_does_not_move() {
 fn a_share_of_what_waits_to_go_goes() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
-    (0..64).for_each(|_| scene.note_move(0));
-    scene.poll_to_the_end();
-    assert_eq!(scene.capacity(), 0);
-    let mut left = scene.recycler.leaving();
-    assert!(left > 48, "{left}");
+    while scene.retire_segment() {}
+    (0..POLLS).for_each(|_| scene.advancer.participant().help());
+    let mut left = scene.recycler.retired.count();
+    assert_eq!((scene.capacity(), left), (0, 64));
     while left > 0 {
         scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
         left -= left.div_ceil(SHARE);
-        assert_eq!(scene.recycler.leaving(), left);
+        assert_eq!(scene.recycler.retired.count(), left);
     }
 }
 
@@ -360,9 +278,9 @@ fn a_segment_outlasts_a_reader_at_the_end() {
     scene.free(&nodes);
     let reader = scene.epochs.join();
     let guard = reader.pin();
-    scene.note_move(0);
+    assert!(scene.retire_segment());
     scene.poll(POLLS);
-    assert_eq!((scene.capacity(), scene.recycler.leaving()), (5, 1));
+    assert_eq!((scene.capacity(), scene.recycler.retired.count()), (5, 1));
     drop(scene);
     drop(guard);
 }

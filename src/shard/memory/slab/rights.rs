@@ -42,6 +42,14 @@ impl FreeWord {
     pub(super) fn segment<T>(&self) -> usize {
         self.word as usize / Segment::<T>::WORDS
     }
+
+    /// Gives up the right to one of the nodes.
+    #[cfg(any(shardwheel_loom, shardwheel_model))]
+    pub(crate) fn split(&mut self) -> Self {
+        let one = self.bits & self.bits.wrapping_neg();
+        self.bits &= !one;
+        Self { word: self.word, bits: one }
+    }
 }
 
 impl DeadNode {

@@ -80,11 +80,12 @@ impl<T> Slab<T> {
         // Ordering: Relaxed, for prefetching only.
         self.addresses[index].store(nodes, Ordering::Relaxed);
         self.reopen(index);
+        self.mark_empty(index);
         Ok(())
     }
 
-    /// Gives words of free nodes, in memory order, to all producers. Afterwards their segments may
-    /// be empty.
+    /// Gives words of free nodes, in memory order, to all producers. Marks the segments that they
+    /// complete as empty.
     pub(crate) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
         // The segment of the previous word. It is reopened once all its words are given.
         let mut to_open = None;
@@ -97,8 +98,6 @@ impl<T> Slab<T> {
         }
         if let Some(last) = to_open {
             self.reopen(last);
-            // Ordering: Relaxed, a hint for the recycler.
-            self.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -115,7 +114,10 @@ impl<T> Slab<T> {
     pub(super) fn give(&self, free: FreeWord, keep: Keep<'_>) {
         let (word, words) = (free.word as usize, Segment::<T>::WORDS);
         if let Some(segment) = self.load(word / words, keep) {
-            segment.free.give(word % words, free.bits);
+            let is_empty = segment.free.give(word % words, free.bits);
+            if is_empty {
+                self.mark_empty(word / words);
+            }
         }
     }
 }

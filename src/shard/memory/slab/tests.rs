@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::unlink::LAST_ERA_GIVEN_BACK;
 use super::*;
 use crate::shard::memory::epochs::Epochs;
-use crate::shard::memory::slab::unlink::PLACES_PER_SEARCH;
 use crate::shard::memory::slot::Retired;
 
 /// A payload with 256 nodes to a segment.
@@ -69,12 +68,13 @@ impl Scene {
         usage
     }
 
-    fn unlink(&self, above: usize) -> Result<u32, usize> {
+    /// Takes a segment out of the table; returns its place and its era.
+    fn unlink(&self) -> Option<(usize, u32)> {
         let mut reclaimer = self.reclaimer.borrow_mut();
         let mut retired = self.retired.borrow_mut();
-        self.slab.retire_one(above, &mut retired, &mut reclaimer)?;
+        let index = self.slab.retire_one(&mut retired, &mut reclaimer)?;
         let segment = (0..100).find_map(|_| retired.take(&reclaimer));
-        Ok(segment.expect("no participant is pinned").era)
+        Some((index, segment.expect("no participant is pinned").era))
     }
 }
 
@@ -162,37 +162,30 @@ fn a_name_without_a_segment_finds_nothing() {
     assert!(is_there(NODES - 1) && !is_there(NODES) && !is_there(NodeId::MAX as usize));
 }
 
+/// The first one goes last. The other marks are from when the segments were new.
 #[test]
-fn empty_segments_go_the_highest_first() {
+fn empty_segments_go() {
     let scene = Scene::full(5);
     [0, 2, 3].into_iter().for_each(|segment| scene.give(segment));
-    let eras = [(); 4].map(|()| scene.unlink(usize::MAX));
-    assert_eq!(eras, [Ok(3), Ok(2), Ok(0), Err(0)]);
+    let gone = [(); 4].map(|()| scene.unlink());
+    assert_eq!(gone, [Some((2, 2)), Some((3, 3)), Some((0, 0)), None]);
     assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
-    assert_eq!(scene.slab.size(), 2);
+    assert_eq!((scene.slab.size(), scene.slab.may_retire()), (2, false));
     scene.give(4);
-    assert_eq!((scene.unlink(usize::MAX), scene.slab.size()), (Ok(4), 1));
+    assert_eq!((scene.unlink(), scene.slab.size()), (Some((4, 4)), 1));
 }
 
+/// A segment that is in use again keeps its mark until the advancer looks there, and is marked again
+/// by the thread that completes it.
 #[test]
-fn a_search_looks_at_a_few_segments_at_a_time() {
-    let scene = Scene::full(2 * PLACES_PER_SEARCH + 2);
+fn a_segment_that_is_in_use_again_stays() {
+    let mut scene = Scene::full(2);
     scene.give(1);
-    assert_eq!(scene.unlink(usize::MAX), Err(PLACES_PER_SEARCH + 2));
-    assert_eq!(scene.unlink(PLACES_PER_SEARCH + 2), Err(2));
-    assert_eq!(scene.unlink(2), Ok(1));
-    assert_eq!(scene.unlink(2), Err(0));
-}
-
-/// A new first segment also leaves out the node with the name `NIL`.
-#[test]
-fn a_slab_that_has_given_all_back_begins_anew() {
-    let mut scene = Scene::full(1);
-    scene.give(0);
-    assert_eq!((scene.unlink(usize::MAX), scene.slab.size()), (Ok(0), 0));
-    scene.free = FreeWord::default();
-    assert_eq!(scene.take(), 1);
-    assert_eq!(scene.usage(), (NODES - 1, WORD_NODES - 1));
+    assert_eq!(scene.take() as usize, NODES);
+    assert!(scene.slab.may_retire());
+    assert_eq!((scene.unlink(), scene.slab.may_retire()), (None, false));
+    scene.give_bits(Segment::<Large>::WORDS, !0);
+    assert_eq!(scene.unlink(), Some((1, 1)));
 }
 
 /// The era tells a segment from the former segment in its place.
@@ -200,8 +193,8 @@ fn a_slab_that_has_given_all_back_begins_anew() {
 fn a_place_is_used_again_by_a_segment_of_another_era() {
     let mut scene = Scene::full(3);
     scene.give(1);
-    let before = scene.unlink(usize::MAX);
-    assert_eq!((before, scene.usage().0), (Ok(1), 2 * NODES - 1));
+    let before = scene.unlink();
+    assert_eq!((before, scene.usage().0), (Some((1, 1)), 2 * NODES - 1));
     let id = scene.take();
     assert_eq!(id as usize, NODES);
     let stay = Stay::pinned(id, &scene.who);
@@ -216,10 +209,11 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     scene.give(1);
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK + 1, Ordering::Relaxed);
-    assert_eq!(scene.unlink(usize::MAX), Err(0));
+    assert_eq!(scene.unlink(), None);
+    assert!(!scene.slab.may_retire());
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
-    assert_eq!(scene.unlink(usize::MAX), Ok(1));
+    assert_eq!(scene.unlink(), Some((1, 1)));
 }
 
 /// A payload that was not taken out is dropped with the slab.

@@ -2,14 +2,11 @@
 
 use super::Slab;
 use crate::shard::memory::epochs::Reclaimer;
+use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::KEEPS_FIRST_SEGMENT;
 use crate::shard::memory::slot::{Keep, Retired};
-use crate::size::size;
 use crate::sync::Ordering;
-
-/// Places of the table at which one search for an empty segment looks.
-pub(crate) const PLACES_PER_SEARCH: usize = size(64, 3, 64);
 
 /// The last era at which segments are given back. The eras that remain suffice for every segment
 /// that can still be added, because segments then stay.
@@ -21,34 +18,59 @@ impl<T> Slab<T> {
         Retired::of(&self.segments)
     }
 
-    /// Takes an empty segment out of the table: the highest of the `PLACES_PER_SEARCH`
-    /// places below `above`. Returns its place. If none is empty, the error is the place below
-    /// which to look next.
+    /// Marks a segment all of whose nodes are free.
+    pub(super) fn mark_empty(&self, index: usize) {
+        if index > 0 || !KEEPS_FIRST_SEGMENT {
+            // Ordering: Release, pairs with the Acquire in `take_if_empty`: the advancer, which
+            // clears this bit, sees the count that is full.
+            self.empty[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
+        }
+    }
+
+    /// The segments that are marked as empty, if segments may still go. The first one comes last:
+    /// it is on ordinary pages, which take longer to unmap, and new timers look there first.
+    fn marked_empty(&self) -> impl Iterator<Item = usize> {
+        // Ordering: Relaxed, only the number matters.
+        let may_go = self.next_era.load(Ordering::Relaxed) <= LAST_ERA_GIVEN_BACK;
+        let words = if may_go { self.segments.height().div_ceil(WORD_NODES) } else { 0 };
+        let marked = |is_first| marked(&self.empty[..words]).filter(move |&index| (index == 0) == is_first);
+        marked(false).chain(marked(true))
+    }
+
+    /// Whether a segment is marked as empty.
+    pub(crate) fn may_retire(&self) -> bool {
+        self.marked_empty().next().is_some()
+    }
+
+    /// Takes an empty segment out of the table, and returns its place.
     pub(crate) fn retire_one(
         &self,
-        above: usize,
         retired: &mut Retired<Segment<T>>,
         reclaimer: &mut Reclaimer,
-    ) -> Result<usize, usize> {
-        let first = usize::from(KEEPS_FIRST_SEGMENT);
-        // Ordering: Relaxed, only the number matters.
-        if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
-            return Err(first);
-        }
-        let above = above.min(self.segments.height());
-        let below = above.saturating_sub(PLACES_PER_SEARCH).max(first);
-        let segment = |index| self.load(index, Keep::by(reclaimer));
-        let is_empty = |&index: &usize| segment(index).is_some_and(|segment| segment.free.are_all_free());
-        let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };
-        if !segment(index).is_some_and(|segment| segment.free.take_all()) {
-            // A producer has taken a node of it meanwhile. A producer that searched meanwhile may
-            // have found no free node and cleared the segment's bit.
-            self.reopen(index);
-            return Err(index);
-        }
+    ) -> Option<usize> {
+        let index = self.marked_empty().find(|&index| self.take_if_empty(index, reclaimer))?;
         // Ordering: Relaxed, a count.
         self.size.fetch_sub(1, Ordering::Relaxed);
         self.segments.replace(index, None, retired, reclaimer);
-        Ok(index)
+        Some(index)
+    }
+
+    /// Clears a segment's mark, and takes all nodes of the segment if they are free.
+    fn take_if_empty(&self, index: usize, reclaimer: &Reclaimer) -> bool {
+        // Ordering: Acquire, pairs with the Release in `mark_empty`. The bit first, then the count:
+        // a thread that completes the segment after this look sets the bit again.
+        self.empty[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
+        let Some(segment) = self.load(index, Keep::by(reclaimer)) else { return false };
+        let free = &segment.free;
+        if free.are_all_free() && free.take_all() {
+            return true;
+        }
+        // A producer has taken a node. Another one that found no free node while they were all
+        // taken here may have cleared the bit in `open`. All may be free again by now.
+        self.reopen(index);
+        if free.are_all_free() {
+            self.mark_empty(index);
+        }
+        false
     }
 }
