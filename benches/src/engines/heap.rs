@@ -2,7 +2,7 @@
 //!
 //! [`LazyHeap`] keeps the deadline and a handle in the heap and the payloads in a slab whose slots
 //! have a generation. A cancel bumps the generation and frees the slot, in O(1); the stale heap
-//! entry is skipped when it is popped. An extend bumps the generation and pushes a second entry.
+//! entry is skipped when it is popped.
 //! Stale entries stay until their deadline: compaction would cost time and favour the wheel where
 //! time is measured. So the memory of cancelled timers is not compared.
 
@@ -168,17 +168,5 @@ impl Removal for LazyHeap {
     #[inline]
     fn cancel(&mut self, handle: HeapHandle) -> Option<u64> {
         self.take(handle)
-    }
-
-    #[inline]
-    fn extend(&mut self, handle: HeapHandle, deadline: u64) -> Option<HeapHandle> {
-        let slot = &mut self.slots[handle.slot as usize];
-        if slot.generation != handle.generation {
-            return None;
-        }
-        slot.generation = slot.generation.wrapping_add(1);
-        let renewed = HeapHandle { generation: slot.generation, ..handle };
-        self.heap.push(Due { deadline, item: renewed });
-        Some(renewed)
     }
 }
