@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -36,9 +35,11 @@ pub(crate) fn crowd(threads: Range<usize>, work: Work<'_>, meanwhile: impl FnOnc
     thread::scope(|scope| {
         for number in threads {
             let thread = move || {
-                work(number);
+                // A panic must not keep the others waiting.
+                let done = catch_unwind(AssertUnwindSafe(|| work(number)));
                 meeting.wait();
                 meeting.wait();
+                done.unwrap_or_else(|panic| resume_unwind(panic));
             };
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, thread).expect("the system has threads");
@@ -97,15 +98,11 @@ fn use_shard(scheduler: &Scheduler<Payload>, ledger: &Ledger, number: usize) {
 fn on_a_shard(threads: usize, let_loose: fn(Work<'_>)) {
     let ledger = Ledger::default();
     let (scheduler, mut advancer) = shard(&Config::default());
-    let done = AtomicUsize::new(0);
     let fire = |fired: Fired<Payload>| fired.payload.end(End::Fired);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let_loose(&|number| use_shard(&scheduler, &ledger, number));
-            done.store(1, Ordering::Release);
-        });
+        let crowd = scope.spawn(|| let_loose(&|number| use_shard(&scheduler, &ledger, number)));
         let mut now = 0;
-        while done.load(Ordering::Acquire) == 0 {
+        while !crowd.is_finished() {
             now += 10;
             advancer.advance(now).for_each(fire);
             thread::yield_now();
