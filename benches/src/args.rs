@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::names::MILLION;
 
@@ -20,30 +20,17 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// One shard beside a heap behind a mutex, on a virtual clock
-    Report(Plan),
     /// One shard beside other timer structures, on a virtual clock
     Peers(Plan),
     /// `Timer` beside timers that run in real time
     Live(Plan),
-    /// A hundred million timers on one shard
-    Scale(Plan),
-    /// Draws the charts of figures that `--figures` has written, beside the first file
-    Chart {
-        /// Without any: those that `tables` has left in the package, whose pages it renews, too
-        figures: Vec<PathBuf>,
-        /// Renews the tables between `<!-- figures NAME -->` and `<!-- /figures -->` in these files
-        #[arg(long)]
-        table: Vec<PathBuf>,
-    },
+    /// Draws the charts and renews the tables again, from the figures that `tables` has left
+    Chart,
     /// Measures all that the README pages show, draws the charts and renews the tables
     Tables {
         /// How often each figure is measured
         #[arg(long, default_value = "3")]
         rounds: NonZeroUsize,
-        /// Tries it with few timers: prints the tables, and writes into a temporary folder only
-        #[arg(long)]
-        quick: bool,
     },
     /// One run, for the parent process
     #[command(hide = true)]
@@ -74,15 +61,6 @@ pub(crate) struct Plan {
     /// The seconds over which timers are due
     #[arg(long, value_parser = parse_span)]
     pub(crate) span: Option<Duration>,
-    /// Whether the machine provides fresh memory before a pass, or memory is used as it comes
-    #[arg(long)]
-    pub(crate) memory: Option<Memory>,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum Memory {
-    Backed,
-    Cold,
 }
 
 /// Writes a number of timers in the shortest form: `10k`, `1M`.

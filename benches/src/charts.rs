@@ -19,7 +19,7 @@ use plotters::series::LineSeries;
 use plotters::style::{ShapeStyle, TRANSPARENT};
 
 use crate::args::label;
-use crate::names::{BOTH, FIRE, LATE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
+use crate::names::{BOTH, LATE, LIVE_FIRE, OURS, RANDOM, late};
 use crate::results::{Results, names};
 use crate::summary;
 
@@ -41,7 +41,7 @@ type Paper<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A chart: its axes, the ticks of the horizontal one, and the points of each engine.
 struct Chart {
-    name: String,
+    name: &'static str,
     title: String,
     x: &'static str,
     ticks: Vec<f64>,
@@ -74,8 +74,7 @@ pub(crate) fn renew(files: &[PathBuf], pages: &[PathBuf]) -> Result<(), Box<dyn 
 
 /// Draws every chart that `results` has figures for into `dir`; returns the names of the files.
 fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Error>> {
-    let costs = [SCHEDULE, FIRE, BOTH].map(|what| cost(results, what));
-    let charts = costs.into_iter().chain([lateness(results)]).filter(|chart| !chart.lines.is_empty());
+    let charts = [cost(results), lateness(results)].into_iter().filter(|chart| !chart.lines.is_empty());
     let draw = |chart: Chart| {
         let file = format!("{}.svg", chart.name);
         let drawn = chart.draw(&summary::origin(results))?;
@@ -86,13 +85,13 @@ fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Err
 }
 
 /// The cost of a timer, against the number of timers.
-fn cost(results: &Results, what: &str) -> Chart {
+fn cost(results: &Results) -> Chart {
     let ticks = results.sizes(RANDOM).into_iter().map(|size| size as f64).collect::<Vec<_>>();
     let at =
-        |engine: &str, size: f64| Some((size, results.get((RANDOM, size as usize), what, engine)?.median()));
+        |engine: &str, size: f64| Some((size, results.get((RANDOM, size as usize), BOTH, engine)?.median()));
     Chart {
-        name: what.replace(" + ", "-and-"),
-        title: format!("Cost to {what} a timer, deadlines at random over 30 minutes"),
+        name: "schedule-and-fire",
+        title: format!("Cost to {BOTH} a timer, deadlines at random over 30 minutes"),
         x: "timers",
         label: |size| label(size as usize),
         y: "ns a timer (median of the rounds)",
@@ -108,7 +107,7 @@ fn lateness(results: &Results) -> Chart {
         Some((1.0 / (1.0 - share), results.get((LIVE_FIRE, most), &late(share), engine)?.median()))
     };
     Chart {
-        name: format!("late-{LIVE_FIRE}"),
+        name: "late-fire",
         title: "How late timers fire in real time, ticks of 1 ms".to_owned(),
         x: "share of the timers, %",
         ticks: [0.0, 0.9, 0.99, 0.999, 0.9999, 0.99999].map(|share| 1.0 / (1.0 - share)).into(),
@@ -221,8 +220,8 @@ mod tests {
         let heading = "- machine: a fast one\n- compiler: x\n- date: 2026-01-02\n".to_owned();
         let mut results = Results { heading, ..Results::default() };
         for (engine, cost) in [(OURS, 20.0), ("heap", 90.0)] {
-            results.add((RANDOM, 10_000), engine, Outcome::of(SCHEDULE, cost));
-            results.add((RANDOM, 1_000_000), engine, Outcome::of(SCHEDULE, 2.0 * cost));
+            results.add((RANDOM, 10_000), engine, Outcome::of(BOTH, cost));
+            results.add((RANDOM, 1_000_000), engine, Outcome::of(BOTH, 2.0 * cost));
             LATE.map(late)
                 .iter()
                 .for_each(|what| results.add((LIVE_FIRE, 1), engine, Outcome::of(what, cost)));
@@ -232,8 +231,8 @@ mod tests {
         let figures = dir.join("figures.tsv");
         fs::write(&figures, results.write()).unwrap();
         renew(&[figures], &[]).unwrap();
-        let [cost, late] =
-            ["schedule.svg", "late-fire.svg"].map(|file| fs::read_to_string(dir.join(file)).unwrap());
+        let [cost, late] = ["schedule-and-fire.svg", "late-fire.svg"]
+            .map(|file| fs::read_to_string(dir.join(file)).unwrap());
         for text in
             [OURS, "heap", "10k", "1M", "ns a timer", "a fast one", "2026-01-02", "stroke-width=\"4\""]
         {

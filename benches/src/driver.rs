@@ -1,4 +1,4 @@
-//! Runs a suite: its sections round after round, the engines in turns, in child processes or here.
+//! Runs a suite: its sections round after round, the engines in turns, each in a child process.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,16 +6,12 @@ use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Memory, Plan, label};
+use crate::args::{Plan, label};
 use crate::machine::{Usage, describe, pin};
 use crate::names::OURS;
 use crate::other_build;
 use crate::results::Results;
 use crate::suite::{Outcome, Run, Section, Sizes, Suite, Task};
-use crate::table::Requirement;
-
-/// The figures that a suite judges.
-pub(crate) type Judge = fn(&Results) -> Vec<Requirement>;
 
 /// One run, as the parent process asks for it.
 #[derive(Serialize, Deserialize)]
@@ -27,7 +23,7 @@ pub(crate) struct Job {
 }
 
 /// Measures, prints the report and writes the file of figures.
-pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Results> {
+pub(crate) fn run(suite: &Suite, plan: &Plan) -> io::Result<Results> {
     let mut results = Results { heading: heading(suite, plan), ..Results::default() };
     print!("{}", results.heading);
     let before = Usage::now();
@@ -41,7 +37,6 @@ pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Result
     }
     results.conditions =
         before.zip(Usage::now()).map(|(before, now)| now.describe(before)).unwrap_or_default();
-    results.requirements = judge(&results);
     print_all(suite, &results);
     if let Some(file) = &plan.figures {
         std::fs::write(file, results.write())?;
@@ -66,9 +61,6 @@ fn print_all(suite: &Suite, results: &Results) {
         }
     }
     print!("{}", results.show_failures());
-    if !results.requirements.is_empty() {
-        println!("## What the figures have to show\n\n{}", Requirement::table(&results.requirements));
-    }
 }
 
 fn wants(names: &[String], name: &str) -> bool {
@@ -87,8 +79,8 @@ fn sizes(section: &Section, plan: &Plan) -> Vec<usize> {
 /// Runs each engine of a section, a different one first in each round, and compares what fired.
 fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, results: &mut Results) {
     let section = &suite.sections[nth];
-    let (span, cold) = (plan.span.unwrap_or_default(), plan.memory == Some(Memory::Cold));
-    let task = Task { timers, round, operations: suite.operations, span, cold };
+    let span = plan.span.unwrap_or_default();
+    let task = Task { timers, round, operations: suite.operations, span };
     let mut fired = Vec::new();
     for turn in 0..section.runs.len() {
         let run = &section.runs[(turn + round) % section.runs.len()];
@@ -99,7 +91,7 @@ fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, res
         eprintln!("round {} of {}: {}, {}, {engine}", round + 1, plan.rounds, section.name, label(timers));
         task.back(if section.once { 0 } else { timers * suite.backing });
         let job = Job { suite: suite.name.to_owned(), section: nth, engine: engine.to_owned(), task };
-        match if suite.apart || section.once { ask(&job, run) } else { measure(suite, &job) } {
+        match ask(&job, run) {
             Ok(outcome) => {
                 fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
                 results.add((section.name, timers), engine, outcome);
@@ -130,19 +122,15 @@ fn ask(job: &Job, run: &Run) -> io::Result<Outcome> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn measure(suite: &Suite, job: &Job) -> io::Result<Outcome> {
+/// Measures in this process, a child.
+pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
     if suite.pinned {
         pin(0);
     }
     let section = suite.sections.get(job.section);
     let run = section.and_then(|section| section.runs.iter().find(|run| run.engine == job.engine));
     let run = run.ok_or_else(|| io::Error::other("there is no such run"))?;
-    Ok((run.measure)(&job.task))
-}
-
-/// Measures in this process, a child.
-pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
-    println!("{}", serde_json::to_string(&measure(suite, job)?)?);
+    println!("{}", serde_json::to_string(&(run.measure)(&job.task))?);
     Ok(ExitCode::SUCCESS)
 }
 

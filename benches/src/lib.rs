@@ -1,8 +1,8 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
-//! The program has a subcommand for each suite: `report`, `peers`, `live` and `scale`. A suite is a
-//! table of sections (`suite::Section`). `driver` runs the sections in turns, `results` has the
-//! figures, and requirements judge them. What is public is for the program and for criterion.
+//! The program has a subcommand for each suite: `peers` and `live`. A suite is a table of sections
+//! (`suite::Section`). `driver` runs the sections in turns, `results` has the figures, and `summary`
+//! makes the tables of the README pages. What is public is for the program and for criterion.
 
 mod args;
 mod charts;
@@ -25,11 +25,9 @@ mod other_build;
 mod passes;
 mod peers;
 mod programs;
-mod report;
 mod results;
 mod rhythm;
 mod samples;
-mod scale;
 mod suite;
 mod summary;
 mod table;

@@ -13,23 +13,20 @@ pub(crate) const TEN_MILLION: usize = 10_000_000;
 /// The section of `peers` that has charts.
 pub(crate) const RANDOM: &str = "random";
 
-/// Figures of [`RANDOM`].
-pub(crate) const SCHEDULE: &str = "schedule";
-pub(crate) const FIRE: &str = "fire";
+/// Its figure.
 pub(crate) const BOTH: &str = "schedule + fire";
 
 /// The section of `peers` with the percentiles of single operations.
 pub(crate) const TAILS: &str = "tails";
 
-/// A section of `report` and `peers`, and its layouts.
+/// A section of `peers`, and its layouts.
 pub(crate) const PRODUCERS: &str = "producers";
 pub(crate) const ALONE: &str = "1 thread";
 pub(crate) const APART: &str = "2 threads, one each";
 pub(crate) const SHARED: &str = "2 threads on one";
 
-/// Sections of `live`; the first one has a chart.
+/// The section of `live` that has a chart.
 pub(crate) const LIVE_FIRE: &str = "fire";
-pub(crate) const LIVE_FINE: &str = "fine";
 
 /// Shares of the timers; a figure says how late the timers of a share were at most, in µs.
 pub(crate) const LATE: [f64; 12] =

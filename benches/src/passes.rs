@@ -46,15 +46,6 @@ pub(crate) fn schedule_keeping<P: Producer>(
     })
 }
 
-/// Gives each timer the deadline at its place in `delays`, and replaces its handle.
-pub(crate) fn extend_all<P: Cancel>(producer: &P, handles: &mut [P::Handle], delays: &[u64]) -> Duration {
-    time(|| {
-        for (handle, delay) in handles.iter_mut().zip(delays) {
-            *handle = producer.extend(*handle, *delay).expect("a pending timer can be extended");
-        }
-    })
-}
-
 /// Cancels each timer; panics if one is not pending.
 pub(crate) fn cancel_all<P: Cancel>(producer: &P, handles: &[P::Handle]) -> Duration {
     time(|| handles.iter().for_each(|&handle| assert!(producer.cancel(handle).is_some(), "{LOST}")))

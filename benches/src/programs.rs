@@ -59,7 +59,7 @@ fn of<E: Next<Producer: Cancel>>(timers: usize) -> [Program; 6] {
         ("fire, event loop", Spread::ThirtyMinutes, fire_placed::<E, ByLoop>),
         ("fire a burst, tick by tick", Spread::PlacedInOneSecond, fire_placed::<E, ByTicks>),
         ("schedule", Spread::ThirtyMinutes, used_before),
-        ("schedule + cancel", Spread::ThirtyMinutes, |work| pairs_over::<E>([work; 2], 1, true)),
+        ("schedule + cancel", Spread::ThirtyMinutes, |work| pairs_over::<E>([work; 2])),
     ];
     let name = |what| format!("{what}/{}/{}", label(timers), E::NAME);
     programs.map(|(what, spread, pass)| Program { id: name(what), timers, spread, pass })

@@ -6,7 +6,7 @@ use crate::args::label;
 use crate::names::OURS;
 use crate::samples::Samples;
 use crate::suite::{Outcome, Section};
-use crate::table::{Readings, Requirement, Table};
+use crate::table::Table;
 
 /// The figures of one engine under one name.
 pub(crate) struct Series {
@@ -42,7 +42,6 @@ pub(crate) struct Results {
     pub(crate) figures: Vec<Series>,
     /// Runs that did not end well: section, engine, and why.
     pub(crate) failed: Vec<[String; 3]>,
-    pub(crate) requirements: Vec<Requirement>,
 }
 
 impl Results {
@@ -112,40 +111,10 @@ impl Results {
         sizes
     }
 
-    /// Reads a figure of each of `engines` at each number of timers.
-    pub(crate) fn read(&self, at: (&str, &str), engines: &[&str], of: fn(&Samples) -> f64) -> Readings {
-        let ((section, what), mut readings) = (at, Readings::new());
-        for size in self.sizes(section) {
-            let figure = |engine: &&str| {
-                Some((format!("{engine}, {}", label(size)), of(self.get((section, size), what, engine)?)))
-            };
-            readings.extend(engines.iter().filter_map(figure));
-        }
-        readings
-    }
-
     /// Returns the median of one figure, a name and an engine, over another, round by round.
     pub(crate) fn ratio(&self, at: At<'_>, [over, under]: [(&str, &str); 2]) -> Option<f64> {
         let [over, under] = [over, under].map(|(what, engine)| self.get(at, what, engine));
         Some(over?.over(under?).median())
-    }
-
-    /// Requires that a figure of each of `peers` is at least `times` ours, in this or another figure.
-    pub(crate) fn ahead(&self, at: At<'_>, what: [&str; 2], peers: &[&str], times: f64) -> Requirement {
-        let ((section, size), [theirs, ours]) = (at, what);
-        let ratio = |peer| self.ratio(at, [(theirs, peer), (ours, OURS)]);
-        let readings = peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?)));
-        let what = if theirs == ours { ours.to_owned() } else { format!("{theirs} / {ours}") };
-        let peers = if peers.len() > 2 { "a peer behind a lock".to_owned() } else { peers.join(", ") };
-        let text = format!("cost of {peers} over ours: {section}, {what}, {} timers", label(size));
-        Requirement::at_least(times, text, readings.collect())
-    }
-
-    /// Divides our figure with many timers by our figure with few.
-    pub(crate) fn growth(&self, section: &str, sizes: [usize; 2], what: &str) -> Readings {
-        let [few, many] = sizes.map(|size| self.get((section, size), what, OURS));
-        let ratio = many.zip(few).map(|(many, few)| many.over(few).median());
-        ratio.map(|ratio| ("ratio".to_owned(), ratio)).into_iter().collect()
     }
 
     /// Shows a section: a table for each number of timers.
@@ -210,10 +179,6 @@ mod tests {
         let table = results.show(&SECTION);
         assert!(table.contains("| 1k | shardwheel | heap |"), "{table}");
         assert!(table.contains("| one | 12 (10..14) | 24 (20..28) ×2.00 |"), "{table}");
-        assert_eq!(
-            results.read(("nap", "one"), &[OURS], Samples::median),
-            [("shardwheel, 1k".to_owned(), 12.0)]
-        );
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::checksum::Checksum;
 use crate::engines::{Engine, Next};
 
 /// The figures of [`ByTicks`] and of [`ByLoop`]: a timer that fires, all calls included, and a call.
-pub(crate) const TICKED: [&str; 2] = ["fire, tick by tick", "advance, tick by tick"];
-pub(crate) const LOOPED: [&str; 2] = ["fire, event loop", "advance, event loop"];
+pub(crate) const TICKED: &str = "fire, tick by tick";
+pub(crate) const LONGEST: &str = "advance, tick by tick, longest";
+pub(crate) const LOOPED: &str = "fire, event loop";
 
 /// How a program moves the clock of an engine.
 pub(crate) trait Rhythm<E> {

@@ -64,10 +64,6 @@ impl Times {
     /// No operation takes longer than a minute. A limit makes the histogram allocate at the start.
     const LIMIT_NS: u64 = 60_000_000_000;
 
-    const NEARLY_ALL: f64 = 99.99;
-
-    pub(crate) const LONGEST: &str = ", longest";
-
     pub(crate) fn new() -> Self {
         Self(Histogram::new_with_max(Self::LIMIT_NS, 3).expect("a histogram can have three digits"))
     }
@@ -89,16 +85,6 @@ impl Times {
     /// Returns each of [`PERCENTILES`], in ns.
     pub(crate) fn percentiles(&self, what: &str) -> [(String, f64); 4] {
         PERCENTILES.map(|(name, share)| (format!("{what}, {name}"), self.0.value_at_percentile(share) as f64))
-    }
-
-    /// Returns the mean, what 99.99 % do not exceed, and the longest, in ns.
-    pub(crate) fn figures(&self, what: &str) -> [(String, f64); 3] {
-        let nearly_all = self.0.value_at_percentile(Self::NEARLY_ALL) as f64;
-        [
-            (format!("{what}, mean"), self.0.mean()),
-            (format!("{what}, {} %", Self::NEARLY_ALL), nearly_all),
-            (format!("{what}{}", Self::LONGEST), self.0.max() as f64),
-        ]
     }
 }
 

@@ -22,8 +22,6 @@ pub(crate) struct Suite {
     pub(crate) operations: usize,
     /// Whether the measuring thread is pinned.
     pub(crate) pinned: bool,
-    /// Whether each run has a process of its own.
-    pub(crate) apart: bool,
     /// Bytes a timer for which memory is backed before each run.
     pub(crate) backing: usize,
 }
@@ -37,7 +35,7 @@ pub(crate) struct Section {
     pub(crate) sizes: Sizes,
     /// The smallest number of timers that is worth a measurement.
     pub(crate) least: usize,
-    /// Whether it runs in the first round only, in a process of its own.
+    /// Whether it runs in the first round only, on memory as it comes.
     pub(crate) once: bool,
 }
 
@@ -90,14 +88,12 @@ pub(crate) struct Task {
     pub(crate) operations: usize,
     /// In real time: the time over which timers are due.
     pub(crate) span: Duration,
-    /// Whether memory is used as it comes.
-    pub(crate) cold: bool,
 }
 
 impl Task {
     #[cfg(test)]
     pub(crate) fn small(timers: usize) -> Self {
-        Self { timers, round: 3, operations: 1000, span: Duration::from_millis(50), cold: true }
+        Self { timers, round: 3, operations: 1000, span: Duration::from_millis(50) }
     }
 
     /// Returns the seed of the `nth` workload of this round.
@@ -114,9 +110,9 @@ impl Task {
         self.operations.div_ceil(self.timers)
     }
 
-    /// Makes the machine provide memory, unless it is used as it comes.
+    /// Makes the machine provide memory; a test does without.
     pub(crate) fn back(&self, bytes: usize) {
-        if !self.cold {
+        if !cfg!(test) {
             back_memory(bytes);
         }
     }
@@ -148,11 +144,5 @@ impl Outcome {
     /// Adds a time as ns for each of `operations`.
     pub(crate) fn time(&mut self, what: impl Into<String>, elapsed: Duration, operations: usize) {
         self.figure(what, elapsed.as_nanos() as f64 / operations as f64);
-    }
-
-    /// Adds a number of timers as a figure; a wrong number ends the run with a panic.
-    pub(crate) fn count(&mut self, what: &str, counted: u64, expected: u64) {
-        assert_eq!(counted, expected, "{what}");
-        self.figure(what, counted as f64);
     }
 }

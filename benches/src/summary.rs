@@ -178,7 +178,7 @@ fn structures(results: &Results) -> Option<Table> {
 fn tails(results: &Results) -> Option<Table> {
     let engines = [STRUCTURES[0], STRUCTURES[1], ("flat wheel", "flat wheel + mutex")];
     let sizes = results.sizes(TAILS);
-    let all = sizes.iter().flat_map(|size| TIMED[..4].iter().map(move |what| (*what, *size)));
+    let all = sizes.iter().flat_map(|size| TIMED.iter().map(move |what| (*what, *size)));
     let all = all.collect::<Vec<_>>();
     let beside = |size| if size == 0 { "quiet".to_owned() } else { format!("{size} threads") };
     let rows = all.iter().map(|&(what, size)| format!("{what}, {}", beside(size))).collect::<Vec<_>>();

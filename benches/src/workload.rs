@@ -14,8 +14,6 @@ pub(crate) enum Spread {
     ThirtyMinutes,
     /// All timers have a delay of 30 minutes and are placed within 1 s, so deadlines rise.
     PlacedInOneSecond,
-    /// Uniform over the second that begins in 30 minutes, in random order.
-    DueInOneSecond,
 }
 
 impl Spread {
@@ -23,7 +21,6 @@ impl Spread {
         match self {
             Self::ThirtyMinutes => rng.u64(1..=THIRTY_MINUTES),
             Self::PlacedInOneSecond => THIRTY_MINUTES + nth as u64 * ONE_SECOND / size as u64,
-            Self::DueInOneSecond => THIRTY_MINUTES + rng.u64(0..ONE_SECOND),
         }
     }
 }
@@ -39,10 +36,7 @@ impl Workload {
     /// Makes `size` delays; the same arguments give the same delays.
     pub(crate) fn new(spread: Spread, size: usize, seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        Self::from_delays((0..size).map(|nth| spread.delay(nth, size, &mut rng)).collect())
-    }
-
-    fn from_delays(delays: Vec<u64>) -> Self {
+        let delays = (0..size).map(|nth| spread.delay(nth, size, &mut rng)).collect::<Vec<_>>();
         let span = delays.iter().copied().max().unwrap_or(0);
         Self { delays, span }
     }
@@ -57,12 +51,6 @@ impl Workload {
     }
 }
 
-/// Makes each delay longer by up to 30 minutes: the deadlines that the timers are extended to.
-pub(crate) fn later(work: &Workload, seed: u64) -> Workload {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    Workload::from_delays(work.delays.iter().map(|delay| delay + rng.u64(1..=THIRTY_MINUTES)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,11 +59,7 @@ mod tests {
     fn delays_are_seeded_and_within_their_spread() {
         let [a, b, c] = [1, 1, 2].map(|seed| Workload::new(Spread::ThirtyMinutes, 100, seed));
         assert!(a.delays == b.delays && a.delays != c.delays);
-        assert!(a.delays.iter().zip(&later(&a, 2).delays).all(|(old, new)| old < new));
-        for spread in [Spread::PlacedInOneSecond, Spread::DueInOneSecond] {
-            let work = Workload::new(spread, 5000, 1);
-            assert!(work.span - work.delays.iter().min().unwrap() < ONE_SECOND, "{spread:?}");
-        }
-        assert!(Workload::new(Spread::PlacedInOneSecond, 5000, 1).delays.is_sorted());
+        let work = Workload::new(Spread::PlacedInOneSecond, 5000, 1);
+        assert!(work.span - work.delays.iter().min().unwrap() < ONE_SECOND && work.delays.is_sorted());
     }
 }

@@ -4,7 +4,7 @@
 use shardwheel::{Advancer, Tick};
 
 use super::bytes::Bytes;
-use super::ledger::{Ledger, Payload};
+use super::ledger::{End, Payload};
 
 /// How a shard ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,30 +37,24 @@ impl Ending {
 }
 
 /// Runs the script, then ends the shard; `wait` waits for the producers.
-pub(crate) fn run(
-    script: &[u8],
-    mut advancer: Advancer<Payload>,
-    ending: Ending,
-    ledger: &Ledger,
-    wait: impl FnOnce(),
-) {
+pub(crate) fn run(script: &[u8], mut advancer: Advancer<Payload>, ending: Ending, wait: impl FnOnce()) {
     let mut bytes = Bytes(script);
     let mut now = advancer.scheduler().now();
     while !bytes.is_empty() {
-        now = operation(&mut advancer, &mut bytes, now, ledger);
+        now = operation(&mut advancer, &mut bytes, now);
     }
     if ending.waits() {
         wait();
         advancer.check_invariants();
-        end(advancer, ending, ledger);
+        end(advancer, ending);
     } else {
-        end(advancer, ending, ledger);
+        end(advancer, ending);
         wait();
     }
 }
 
 /// Advances the clock. Returns the highest tick so far, which the clock has reached.
-fn operation(advancer: &mut Advancer<Payload>, bytes: &mut Bytes<'_>, now: Tick, ledger: &Ledger) -> Tick {
+fn operation(advancer: &mut Advancer<Payload>, bytes: &mut Bytes<'_>, now: Tick) -> Tick {
     let target = match bytes.byte() {
         0..64 => advancer.next_expiration().unwrap_or(now),
         near @ 64..192 => now.saturating_add(Tick::from(near % 16)),
@@ -71,28 +65,29 @@ fn operation(advancer: &mut Advancer<Payload>, bytes: &mut Bytes<'_>, now: Tick,
     let budget = bytes.byte();
     let budget = if budget < 128 { usize::MAX } else { usize::from(budget - 128) };
     let now = now.max(target);
-    advance(advancer, now, budget, ledger);
+    advance(advancer, now, budget);
     now
 }
 
-fn advance(advancer: &mut Advancer<Payload>, now: Tick, budget: usize, ledger: &Ledger) {
+fn advance(advancer: &mut Advancer<Payload>, now: Tick, budget: usize) {
     let mut last = 0;
     for fired in advancer.advance(now).take(budget) {
         assert!(fired.deadline >= last, "{} after {last}", fired.deadline);
         last = fired.deadline;
-        ledger.fired(&fired, now);
+        assert!(fired.deadline <= now, "{} at {now}", fired.deadline);
+        fired.payload.fire_at(fired.deadline);
     }
 }
 
-fn end(mut advancer: Advancer<Payload>, ending: Ending, ledger: &Ledger) {
+fn end(mut advancer: Advancer<Payload>, ending: Ending) {
     match ending {
         Ending::Fire => {
-            advance(&mut advancer, Tick::MAX, usize::MAX, ledger);
+            advance(&mut advancer, Tick::MAX, usize::MAX);
             advancer.check_invariants();
             assert!(advancer.scheduler().is_empty(), "something pends after the end of time");
         }
         Ending::HandBack | Ending::HandBackAtOnce => {
-            advancer.into_pending().for_each(|(_, payload)| ledger.ended(&payload));
+            advancer.into_pending().for_each(|(_, payload)| payload.end(End::HandedBack));
         }
         Ending::Drop => drop(advancer),
     }

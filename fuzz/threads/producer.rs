@@ -1,25 +1,26 @@
 //! A producer's part: it schedules timers, and cancels and reschedules its own timers and the other
 //! producer's.
 
-use std::sync::Arc;
-
-use shardwheel::{Scheduler, Tick};
+use shardwheel::{Key, ScheduleError, Scheduler, Tick};
 
 use super::PRODUCERS;
 use super::bytes::Bytes;
-use super::ledger::{Ledger, Named, Payload};
+use super::keys::{Keys, MOST, Named};
+use super::ledger::{End, Ledger, Payload};
 
 struct Producer<'a> {
     me: usize,
     scheduler: &'a Scheduler<Payload>,
-    ledger: &'a Arc<Ledger>,
-    /// How many keys it has published.
+    ledger: &'a Ledger,
+    keys: &'a Keys,
+    /// How many timers it has made, and how many keys it has published.
+    made: usize,
     published: usize,
 }
 
 /// Runs the script.
-pub(crate) fn run(me: usize, script: &[u8], scheduler: &Scheduler<Payload>, ledger: &Arc<Ledger>) {
-    let mut producer = Producer { me, scheduler, ledger, published: 0 };
+pub(crate) fn run(me: usize, script: &[u8], scheduler: &Scheduler<Payload>, ledger: &Ledger, keys: &Keys) {
+    let mut producer = Producer { me, scheduler, ledger, keys, made: 0, published: 0 };
     let mut bytes = Bytes(script);
     while !bytes.is_empty() {
         producer.operation(&mut bytes);
@@ -50,27 +51,35 @@ impl Producer<'_> {
 
     fn schedule(&mut self, bytes: &mut Bytes<'_>) {
         let deadline = self.deadline(bytes);
-        let Some(payload) = self.ledger.payload(self.me, deadline) else { return };
-        let number = payload.number();
-        match self.scheduler.schedule(deadline, payload) {
-            Ok(key) => self.publish(Named { key, number }),
-            Err(refused) => self.ledger.ended(&refused.into_payload()),
-        }
+        self.set(deadline, |scheduler, payload| scheduler.schedule(deadline, payload));
     }
 
     fn schedule_within(&mut self, bytes: &mut Bytes<'_>) {
         let start = self.deadline(bytes);
         let window = start..=start.saturating_add(bytes.ticks());
-        let Some(payload) = self.ledger.payload(self.me, start) else { return };
-        let number = payload.number();
-        match self.scheduler.schedule_within(window, payload) {
+        self.set(start, |scheduler, payload| scheduler.schedule_within(window, payload));
+    }
+
+    /// Makes a timer that is due no earlier than `earliest`, unless it has made its share.
+    fn set(
+        &mut self,
+        earliest: Tick,
+        schedule: impl FnOnce(&Scheduler<Payload>, Payload) -> Result<Key, ScheduleError<Payload>>,
+    ) {
+        if self.made == MOST {
+            return;
+        }
+        self.made += 1;
+        let payload = self.ledger.payload_due(earliest);
+        let number = payload.id();
+        match schedule(self.scheduler, payload) {
             Ok(key) => self.publish(Named { key, number }),
-            Err(refused) => self.ledger.ended(&refused.into_payload()),
+            Err(refused) => refused.into_payload().end(End::Refused),
         }
     }
 
     fn publish(&mut self, named: Named) {
-        self.ledger.publish(self.me, self.published, named);
+        self.keys.publish(self.me, self.published, named);
         self.published += 1;
     }
 
@@ -78,13 +87,14 @@ impl Producer<'_> {
     fn pick(&self, bytes: &mut Bytes<'_>) -> Option<Named> {
         let choice = usize::from(bytes.byte());
         let (owner, back) = ((self.me + choice) % PRODUCERS, choice / PRODUCERS);
-        self.ledger.key(owner, self.published.checked_sub(1 + back % 32)?)
+        self.keys.get(owner, self.published.checked_sub(1 + back % 32)?)
     }
 
     fn cancel(&mut self, bytes: &mut Bytes<'_>) {
         let Some(named) = self.pick(bytes) else { return };
         if let Some(payload) = self.scheduler.cancel(named.key) {
-            self.ledger.cancelled(named, &payload);
+            assert_eq!(payload.id(), named.number, "the key was another timer's");
+            payload.end(End::Cancelled);
             assert!(self.scheduler.cancel(named.key).is_none(), "cancelled twice");
         }
     }
@@ -92,7 +102,7 @@ impl Producer<'_> {
     fn reschedule(&mut self, bytes: &mut Bytes<'_>) {
         let Some(named) = self.pick(bytes) else { return };
         let deadline = self.deadline(bytes);
-        self.ledger.ask_for(named.number, deadline);
+        self.ledger.due_from(named.number, deadline);
         let Some(key) = self.scheduler.reschedule(named.key, deadline) else { return };
         if key != named.key {
             self.publish(Named { key, ..named });

@@ -7,12 +7,8 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, Timer, shard};
 
-use crate::support::{alone, resident};
-use crate::threads::{wave, waves};
-use crate::{THREADS, WAVE};
-
-/// Threads at once.
-const MANY: usize = 2_000;
+use crate::support::resident;
+use crate::threads::{Work, many, wave, waves};
 
 /// How many times as long a turn may take after a crowd as before it.
 const DEARER: u32 = 20;
@@ -55,7 +51,7 @@ fn use_shard(scheduler: &Scheduler<u64>, number: usize) {
 }
 
 /// A turn takes about as long as before the crowd.
-fn a_turn_costs_no_more_after(crowd: impl FnOnce(&(dyn Fn(usize) + Sync))) {
+fn a_turn_costs_no_more_after(crowd: fn(Work<'_>)) {
     let (scheduler, mut advancer) = shard::<u64>(&Config::default());
     // A far timer stays pending, as in a usual program.
     scheduler.schedule(1 << 40, 0).expect("there is memory");
@@ -68,27 +64,13 @@ fn a_turn_costs_no_more_after(crowd: impl FnOnce(&(dyn Fn(usize) + Sync))) {
     assert!(after < DEARER * before.max(Duration::from_nanos(200)), "{before:?} before, {after:?} after");
 }
 
-#[test]
-fn a_turn_costs_no_more_after_threads_came_and_went() {
-    alone(|| {
-        a_turn_costs_no_more_after(|work| waves(THREADS, work));
-    });
-}
-
-#[test]
-fn a_turn_costs_no_more_after_many_threads_at_once() {
-    alone(|| {
-        a_turn_costs_no_more_after(|work| wave(0, MANY, work));
-    });
-}
-
 /// Bytes of stack that a call needs in a test build. The C library keeps the stacks of ended
 /// threads, as deep as they were used.
 const STACK: usize = 64 << 10;
 
 /// Runs a crowd of the same size that uses no shard, so that the memory that the system and the
 /// allocator keep for threads counts as before. Returns the resident memory.
-fn settle(crowd: impl Fn(&(dyn Fn(usize) + Sync))) -> usize {
+fn settle(crowd: fn(Work<'_>)) -> usize {
     crowd(&|number| {
         black_box([number as u8; STACK]);
         drop(black_box(vec![number; 3 * TIMERS]));
@@ -121,9 +103,9 @@ fn wait_until_back<S: std::fmt::Debug>(start: usize, is_over: impl Fn() -> bool,
 }
 
 /// A shard frees its memory when the clock has moved for a while.
-fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
+fn memory_of_a_shard(crowd: fn(Work<'_>)) {
     let (scheduler, mut advancer) = shard::<u64>(&Config::default());
-    let start = settle(&crowd);
+    let start = settle(crowd);
     crowd(&|number| use_shard(&scheduler, number));
     let end = scheduler.now() + 200_000;
     advancer.advance(end).for_each(drop);
@@ -134,25 +116,6 @@ fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     // What the shard itself owes, at once.
     assert_eq!(scheduler.stats().node_capacity, 0, "{:?}", scheduler.stats());
     wait_until_back(start, || true, || scheduler.stats());
-}
-
-#[test]
-fn a_shards_memory_goes_back_after_threads_came_and_went() {
-    alone(|| {
-        memory_of_a_shard(|work| waves(THREADS, work));
-    });
-}
-
-#[test]
-fn a_shards_memory_goes_back_after_one_wave() {
-    alone(|| memory_of_a_shard(|work| wave(0, WAVE, work)));
-}
-
-#[test]
-fn a_shards_memory_goes_back_after_many_threads_at_once() {
-    alone(|| {
-        memory_of_a_shard(|work| wave(0, MANY, work));
-    });
 }
 
 fn use_timer(timer: &Timer, number: usize) {
@@ -166,36 +129,29 @@ fn use_timer(timer: &Timer, number: usize) {
 }
 
 /// A timer's own threads free its memory.
-fn memory_of_a_timer(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
+fn memory_of_a_timer(crowd: fn(Work<'_>)) {
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
-    let start = settle(&crowd);
+    let start = settle(crowd);
     crowd(&|number| use_timer(&timer, number));
     wait_until_back(start, || timer.stats().pending == 0, || timer.stats());
 }
 
-#[test]
-fn a_timers_memory_goes_back_after_threads_came_and_went() {
-    alone(|| {
-        memory_of_a_timer(|work| waves(THREADS, work));
-    });
-}
-
-#[test]
-fn a_timers_memory_goes_back_after_many_threads_at_once() {
-    alone(|| {
-        memory_of_a_timer(|work| wave(0, MANY, work));
-    });
-}
-
 /// An empty shard's tables take only the memory that is used, however many shards there are.
-#[cfg(target_os = "linux")]
-#[test]
-fn many_empty_shards_take_little_memory() {
-    alone(|| {
-        let before = resident();
-        let timer = Timer::builder().shards(128).wheel_size(8).build().expect("settings within their limits");
-        let taken = resident().saturating_sub(before);
-        assert!(taken < 32 << 20, "{taken} bytes");
-        drop(timer);
-    });
+fn empty_shards() {
+    let before = resident();
+    let timer = Timer::builder().shards(128).wheel_size(8).build().expect("settings within their limits");
+    let taken = resident().saturating_sub(before);
+    assert!(taken < 32 << 20, "{taken} bytes");
+    drop(timer);
+}
+
+alone! {
+    a_turn_costs_no_more_after_threads_came_and_went: a_turn_costs_no_more_after(waves);
+    a_turn_costs_no_more_after_many_threads_at_once: a_turn_costs_no_more_after(many);
+    a_shards_memory_goes_back_after_threads_came_and_went: memory_of_a_shard(waves);
+    a_shards_memory_goes_back_after_one_wave: memory_of_a_shard(wave);
+    a_shards_memory_goes_back_after_many_threads_at_once: memory_of_a_shard(many);
+    a_timers_memory_goes_back_after_threads_came_and_went: memory_of_a_timer(waves);
+    a_timers_memory_goes_back_after_many_threads_at_once: memory_of_a_timer(many);
+    many_empty_shards_take_little_memory: empty_shards();
 }

@@ -1,16 +1,15 @@
 //! What a shard keeps is bounded by what is pending, not by earlier bursts or by the number of
-//! threads.
+//! threads. Hundreds of shards, used in turn.
 
-use std::hint::black_box;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{Advancer, Config, Scheduler, Tick, Timer, shard};
+use shardwheel::{Advancer, Config, Key, Scheduler, Tick, Timer, shard};
 
-use crate::support::{HOUR, until};
+use crate::support::HOUR;
+use crate::threads::{AT_ONCE, crowd};
 
 /// Dead nodes that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
@@ -23,28 +22,6 @@ const CALLS: usize = 200;
 
 fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
     (0..CALLS).for_each(|_| assert_eq!(advancer.advance(now).count(), 0));
-}
-
-/// Runs `work` on `count` threads. All have begun before any ends, and they stay alive until
-/// `meanwhile` is done.
-fn crowd(count: usize, work: impl Fn(usize) + Sync, meanwhile: impl FnOnce()) {
-    let meeting = Barrier::new(count + 1);
-    thread::scope(|scope| {
-        for i in 0..count {
-            let (meeting, work) = (&meeting, &work);
-            let visit = move || {
-                work(i);
-                meeting.wait();
-                meeting.wait();
-            };
-            thread::Builder::new().stack_size(1 << 17).spawn_scoped(scope, visit).expect("a thread starts");
-        }
-        meeting.wait();
-        // A failed assertion comes out when the threads have been released.
-        let done = catch_unwind(AssertUnwindSafe(meanwhile));
-        meeting.wait();
-        done.unwrap_or_else(|panic| resume_unwind(panic));
-    });
 }
 
 /// Each of a hundred threads has checked whether a sweep is due, and has since cancelled one timer
@@ -65,44 +42,11 @@ fn dead_nodes_of_many_threads_stay_bounded() {
             }
         }
     };
-    crowd(THREADS, cancel, || {
+    crowd(0..THREADS, &cancel, || {
         stand_still(&mut advancer, 0);
         let stats = scheduler.stats();
         assert!(stats.dead_nodes <= DEAD, "{stats:?}");
     });
-}
-
-/// The shortest time that a turn takes, of many.
-fn turn(scheduler: &Scheduler<usize>, advancer: &mut Advancer<usize>) -> Duration {
-    const TURNS: u32 = 50;
-    let batch = || {
-        let now = scheduler.now();
-        let begin = Instant::now();
-        for tick in 1..=TURNS {
-            assert_eq!(advancer.advance(now + Tick::from(tick)).count(), 0);
-            black_box(advancer.next_expiration());
-        }
-        begin.elapsed() / TURNS
-    };
-    std::iter::repeat_with(batch).take(50).min().expect("the list is not empty")
-}
-
-/// Two thousand threads have ended: a turn of the advancer takes as long as before. (It once took
-/// two hundred microseconds longer.) Promise 5.
-#[test]
-fn ended_threads_do_not_slow_a_turn() {
-    const THREADS: usize = 2_000;
-    let (scheduler, mut advancer) = shard(&Config::default());
-    scheduler.schedule(1 << 40, 0).expect("the shard is open");
-    let before = turn(&scheduler, &mut advancer);
-    let visit = |i| {
-        let key = scheduler.schedule(1 << 30, i).expect("the shard is open");
-        assert_eq!(scheduler.cancel(key), Some(i));
-    };
-    crowd(THREADS, visit, || ());
-    // A thread releases its lane a moment after the scope ends.
-    let limit = 8 * before + Duration::from_micros(5);
-    until("a turn is short again", || turn(&scheduler, &mut advancer) <= limit);
 }
 
 /// A burst in which the few timers of each thread are in a segment of their own; the threads cancel
@@ -129,7 +73,7 @@ fn segments_after_a_burst(threads: usize, while_they_live: bool) -> usize {
         }
         scheduler.stats().node_capacity / SEGMENT
     };
-    crowd(threads, burst, || left = if while_they_live { settle(&mut advancer) } else { 0 });
+    crowd(0..threads, &burst, || left = if while_they_live { settle(&mut advancer) } else { 0 });
     if while_they_live { left } else { settle(&mut advancer) }
 }
 
@@ -151,7 +95,6 @@ fn idle_threads_keep_a_bounded_number_of_segments() {
 /// also when a thousand other threads use some of them. Promise 3.
 #[test]
 fn a_thread_finds_its_lane_among_many_shards_quickly() {
-    const THREADS: usize = 1_000;
     let (shards, _advancers): (Vec<_>, Vec<_>) = (0..64).map(|_| shard(&Config::default())).unzip();
     let (crowded, others) = shards.split_at(3);
     let visit = |scheduler: &Scheduler<usize>| {
@@ -166,14 +109,10 @@ fn a_thread_finds_its_lane_among_many_shards_quickly() {
     };
     let least = || std::iter::repeat_with(round).take(50).min().expect("the list is not empty");
     let before = least();
-    crowd(
-        THREADS,
-        |_| crowded.iter().for_each(visit),
-        || {
-            let after = least();
-            assert!(after <= 4 * before + Duration::from_micros(1), "{before:?} before, {after:?} after");
-        },
-    );
+    crowd(0..AT_ONCE, &|_| crowded.iter().for_each(visit), || {
+        let after = least();
+        assert!(after <= 4 * before + Duration::from_micros(1), "{before:?} before, {after:?} after");
+    });
 }
 
 /// Threads that cancel without a pause leave the timer's thread little of the processor. The nodes
@@ -203,4 +142,84 @@ fn cancels_of_many_threads_do_not_outrun_the_sweep() {
     // 16,000 timers are pending at most, and as many nodes dead; 2.4 million timers were cancelled.
     let most = most.into_inner();
     assert!(most <= 8 * 32_768, "there was memory for {most} nodes");
+}
+
+const SHARDS: usize = 400;
+const FEW: usize = 16;
+
+/// How many times as long a call may take with hundreds of shards, whose memory does not fit into a
+/// cache.
+const DEARER: u32 = 20;
+
+/// Calls on each shard in a sample, and the number of samples.
+const ROUNDS: usize = 20;
+const SAMPLES: usize = 25;
+
+type Shards = (Vec<Scheduler<usize>>, Vec<Advancer<usize>>);
+
+fn shards(count: usize) -> Shards {
+    let config = Config::builder().wheel_size(64).build().expect("a power of two");
+    (0..count).map(|_| shard(&config)).unzip()
+}
+
+fn set_all(schedulers: &[Scheduler<usize>], payload: usize) -> Vec<Key> {
+    let set = |(i, one): (usize, &Scheduler<usize>)| one.schedule(1 + (i as u64 % 50), payload);
+    schedulers.iter().enumerate().map(|shard| set(shard).expect("there is memory")).collect()
+}
+
+/// Each timer of each shard has its outcome, whatever the order in which threads use the shards.
+#[test]
+fn no_timer_is_lost_when_threads_use_shards_in_turn() {
+    const THREADS: usize = 4;
+    let (schedulers, advancers) = shards(SHARDS);
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let schedulers = &schedulers;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let payload = number * ROUNDS + round;
+                    let keys = set_all(schedulers, payload);
+                    // The thread cancels the timers of every second shard.
+                    for (scheduler, key) in schedulers.iter().zip(keys).step_by(2) {
+                        assert_eq!(scheduler.cancel(key), Some(payload));
+                    }
+                }
+            });
+        }
+    });
+    for (i, mut advancer) in advancers.into_iter().enumerate() {
+        let mut fired: Vec<_> = advancer.advance(100).map(|fired| fired.payload).collect();
+        fired.sort_unstable();
+        let expected = if i % 2 == 0 { 0 } else { THREADS * ROUNDS };
+        assert!(fired.into_iter().eq(0..expected), "shard {i}");
+    }
+}
+
+/// The time to schedule and cancel on each of `count` shards in turn: the median of samples.
+fn time_of_a_call(count: usize) -> Duration {
+    let (schedulers, _advancers) = shards(count);
+    let round = || {
+        for scheduler in &schedulers {
+            let key = scheduler.schedule(1 << 20, 1).expect("there is memory");
+            assert_eq!(scheduler.cancel(key), Some(1));
+        }
+    };
+    let sample = |_| {
+        let begin = Instant::now();
+        (0..ROUNDS * SHARDS / count).for_each(|_| round());
+        begin.elapsed() / (ROUNDS * SHARDS) as u32
+    };
+    let mut samples: Vec<_> = (0..SAMPLES).map(sample).collect();
+    samples.sort_unstable();
+    samples[SAMPLES / 2]
+}
+
+fn calls_with_few_and_many_shards() {
+    let (few, many) = (time_of_a_call(FEW), time_of_a_call(SHARDS));
+    let enough = DEARER * few.max(Duration::from_nanos(20));
+    assert!(many < enough, "{few:?} with {FEW} shards, {many:?} with {SHARDS}");
+}
+
+alone! {
+    a_call_costs_about_the_same_with_many_shards: calls_with_few_and_many_shards();
 }

@@ -7,27 +7,28 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `threads.rs` | threads in waves and all at once; each payload has one outcome |
+//! | `threads.rs` | crowds of threads; each payload has one outcome |
 //! | `after.rs` | a turn of the advancer, and resident memory, after the threads have ended |
-//! | `lanes.rs` | what ended and idle threads keep of a shard |
-//! | `shards.rs` | hundreds of shards used in turn by one thread |
+//! | `lanes.rs` | what ended and idle threads keep of a shard; hundreds of shards in turn |
 //! | `timers.rs` | timers made, used and dropped, ten thousand times |
+
+/// Defines tests, each of which runs in a process of its own.
+macro_rules! alone {
+    ($($name:ident: $work:expr;)+) => {
+        $(#[test]
+        fn $name() {
+            crate::support::alone(|| $work);
+        })+
+    };
+}
 
 mod after;
 mod lanes;
-mod shards;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod threads;
 mod timers;
-
-/// Threads in all, and threads that are alive at a time.
-const THREADS: usize = 4_000;
-const WAVE: usize = 100;
-
-/// Threads that are alive at once.
-const AT_ONCE: usize = 1_000;
 
 #[global_allocator]
 static ALLOCATOR: support::allocator::Counting = support::allocator::Counting;

@@ -1,8 +1,9 @@
-//! Threads in waves and all at once. Each sets one timer that fires and one that it cancels: each
+//! Threads in waves and all at once. Each of them sets one timer that fires and one that it cancels: each
 //! payload has one outcome.
 
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +11,13 @@ use shardwheel::{Config, Fired, Scheduler, Tick, Timer, shard};
 
 use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{self, HOUR, comes_within, ms};
-use crate::{AT_ONCE, THREADS, WAVE};
+
+/// Threads in all, and of a wave.
+pub(crate) const THREADS: usize = 4_000;
+const WAVE: usize = 100;
+
+/// Threads that are alive at once.
+pub(crate) const AT_ONCE: usize = 1_000;
 
 /// How long a test waits for an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -18,24 +25,50 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A small stack, in bytes, as a thousand threads are alive at once.
 const STACK: usize = 512 << 10;
 
-/// Runs `work` in `count` threads, numbered from `first`, all of which are alive at once.
-pub(crate) fn wave(first: usize, count: usize, work: impl Fn(usize) + Sync) {
-    let (together, work) = (&Barrier::new(count), &work);
+/// What each thread of a crowd does, by its number.
+pub(crate) type Work<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// Runs `work` in these threads, all of which are alive at once, and stay alive until `meanwhile` is
+/// done.
+pub(crate) fn crowd(threads: Range<usize>, work: Work<'_>, meanwhile: impl FnOnce()) {
+    let meeting = &Barrier::new(threads.len() + 1);
     thread::scope(|scope| {
-        for number in first..first + count {
+        for number in threads {
             let thread = move || {
-                work(number);
-                together.wait();
+                // A panic must not keep the others waiting.
+                let done = catch_unwind(AssertUnwindSafe(|| work(number)));
+                meeting.wait();
+                meeting.wait();
+                done.unwrap_or_else(|panic| resume_unwind(panic));
             };
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, thread).expect("the system has threads");
         }
+        meeting.wait();
+        // A failed assertion comes out when the threads have been released.
+        let done = catch_unwind(AssertUnwindSafe(meanwhile));
+        meeting.wait();
+        done.unwrap_or_else(|panic| resume_unwind(panic));
     });
 }
 
-/// Runs `work` in all threads, a wave at a time.
-pub(crate) fn waves(threads: usize, work: impl Fn(usize) + Sync) {
-    (0..threads).step_by(WAVE).for_each(|first| wave(first, WAVE.min(threads - first), &work));
+/// Threads come and go, a wave at a time.
+pub(crate) fn waves(work: Work<'_>) {
+    (0..THREADS).step_by(WAVE).for_each(|first| crowd(first..first + WAVE, work, || ()));
+}
+
+/// One wave.
+pub(crate) fn wave(work: Work<'_>) {
+    crowd(0..WAVE, work, || ());
+}
+
+fn a_thousand(work: Work<'_>) {
+    crowd(0..AT_ONCE, work, || ());
+}
+
+/// Many threads at once.
+pub(crate) fn many(work: Work<'_>) {
+    crowd(0..2 * AT_ONCE, work, || ());
 }
 
 /// Each thread's first timer has fired, and its second has been cancelled: [`use_shard`] and
@@ -62,18 +95,14 @@ fn use_shard(scheduler: &Scheduler<Payload>, ledger: &Ledger, number: usize) {
 }
 
 /// Runs a crowd on a shard whose clock moves meanwhile.
-fn on_a_shard(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync)) + Send) {
+fn on_a_shard(threads: usize, let_loose: fn(Work<'_>)) {
     let ledger = Ledger::default();
     let (scheduler, mut advancer) = shard(&Config::default());
-    let done = AtomicUsize::new(0);
     let fire = |fired: Fired<Payload>| fired.payload.end(End::Fired);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let_loose(&|number| use_shard(&scheduler, &ledger, number));
-            done.store(1, Ordering::Release);
-        });
+        let crowd = scope.spawn(|| let_loose(&|number| use_shard(&scheduler, &ledger, number)));
         let mut now = 0;
-        while done.load(Ordering::Acquire) == 0 {
+        while !crowd.is_finished() {
             now += 10;
             advancer.advance(now).for_each(fire);
             thread::yield_now();
@@ -87,12 +116,12 @@ fn on_a_shard(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync)) + 
 
 #[test]
 fn a_shard_loses_no_timer_of_threads_that_come_and_go() {
-    on_a_shard(THREADS, |work| waves(THREADS, work));
+    on_a_shard(THREADS, waves);
 }
 
 #[test]
 fn a_shard_loses_no_timer_of_a_thousand_threads() {
-    on_a_shard(AT_ONCE, |work| wave(0, AT_ONCE, work));
+    on_a_shard(AT_ONCE, a_thousand);
 }
 
 /// Schedules two timers, and cancels the second.
@@ -106,7 +135,7 @@ fn use_timer(timer: &Timer, ledger: &Ledger, number: usize) {
     assert!(timer.cancel(key.expect("there is memory")));
 }
 
-fn on_a_timer(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync))) {
+fn on_a_timer(threads: usize, let_loose: fn(Work<'_>)) {
     let ledger = Ledger::default();
     let timer = support::threads(2);
     let_loose(&|number| use_timer(&timer, &ledger, number));
@@ -118,10 +147,10 @@ fn on_a_timer(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync))) {
 
 #[test]
 fn a_timer_loses_no_callback_of_threads_that_come_and_go() {
-    on_a_timer(THREADS, |work| waves(THREADS, work));
+    on_a_timer(THREADS, waves);
 }
 
 #[test]
 fn a_timer_loses_no_callback_of_a_thousand_threads() {
-    on_a_timer(AT_ONCE, |work| wave(0, AT_ONCE, work));
+    on_a_timer(AT_ONCE, a_thousand);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use shardwheel::{ManualClock, Timer};
 
 use crate::support::allocator::in_use;
-use crate::support::{HOUR, alone, number_of_mappings, number_of_threads};
+use crate::support::{HOUR, number_of_mappings, number_of_threads};
 
 const TIMES: usize = 1_000;
 
@@ -44,41 +44,38 @@ fn nothing_is_left_of(mut one: impl FnMut()) {
     assert!(after.2 <= held, "bytes: {held}, then {}", after.2);
 }
 
-#[test]
-fn timers_on_threads_leave_nothing() {
-    alone(|| {
-        nothing_is_left_of(|| {
-            use_it(&Timer::builder().shards(1).build().expect("settings within their limits"))
-        });
-    });
+fn on_threads() {
+    use_it(&Timer::builder().shards(1).build().expect("settings within their limits"));
 }
 
 /// All timers use the same clock, which is not dropped.
-#[test]
-fn timers_on_a_clock_leave_nothing() {
-    alone(|| {
-        let clock = ManualClock::new();
-        nothing_is_left_of(|| {
-            let builder = Timer::builder().shards(1).clock(clock.clone());
-            let timer = builder.build().expect("settings within their limits");
-            use_it(&timer);
-            clock.advance(Duration::from_millis(2));
-        });
-    });
+fn on_a_clock(clock: &ManualClock) {
+    let builder = Timer::builder().shards(1).clock(clock.clone());
+    let timer = builder.build().expect("settings within their limits");
+    use_it(&timer);
+    clock.advance(Duration::from_millis(2));
 }
 
-/// Each timer is also used by a thread of its own, which ends before the timer or after it.
-#[test]
-fn timers_and_the_threads_that_used_them_leave_nothing() {
-    alone(|| {
+/// The timer is also used by a thread of its own, which ends before the timer or after it.
+fn with_a_thread(ends_before: bool) {
+    let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+    use_it(&timer);
+    let kept = ends_before.then(|| timer.clone());
+    std::thread::spawn(move || use_it(&timer)).join().expect("the thread does not panic");
+    drop(kept);
+}
+
+alone! {
+    timers_on_threads_leave_nothing: nothing_is_left_of(on_threads);
+    timers_on_a_clock_leave_nothing: {
+        let clock = ManualClock::new();
+        nothing_is_left_of(|| on_a_clock(&clock));
+    };
+    timers_and_the_threads_that_used_them_leave_nothing: {
         let mut ends_before = false;
         nothing_is_left_of(|| {
             ends_before = !ends_before;
-            let timer = Timer::builder().shards(2).build().expect("settings within their limits");
-            use_it(&timer);
-            let kept = ends_before.then(|| timer.clone());
-            std::thread::spawn(move || use_it(&timer)).join().expect("the thread does not panic");
-            drop(kept);
+            with_a_thread(ends_before);
         });
-    });
+    };
 }

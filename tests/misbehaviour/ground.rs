@@ -159,7 +159,7 @@ pub(crate) fn play_loop(act: Act) {
 }
 
 /// Twenty timers are cancelled in a batch: its keys misbehave, or the loop over it.
-fn play_batch(act: Act, in_loop: bool) {
+pub(crate) fn play_batch(act: Act, in_loop: bool) {
     let shard = Shard::new(act);
     let inner = Arc::clone(&shard);
     let user = thread::spawn(move || {
@@ -192,12 +192,4 @@ fn play_batch(act: Act, in_loop: bool) {
     // A thread that panicked was meant to.
     drop(user.join());
     shard.end(0);
-}
-
-pub(crate) fn play_keys(act: Act) {
-    play_batch(act, false);
-}
-
-pub(crate) fn play_loop_over_batch(act: Act) {
-    play_batch(act, true);
 }

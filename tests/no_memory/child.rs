@@ -10,20 +10,12 @@ use crate::support::{output_within, select, test_name, this_binary};
 /// Tells a process that it is a child, and which request is the first to be refused.
 const FIRST: &str = "SHARDWHEEL_FIRST";
 
-/// Tells a child to refuse that one request only, and to print the origin of the request.
-const TRACE: &str = "SHARDWHEEL_TRACE";
-
 /// How long a child may run.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The most requests that the work may make, and the number of failures at which the test stops.
 const MOST: usize = 5_000;
 const WRONG: usize = 40;
-
-/// Whether the child prints the origin of refused requests.
-pub(crate) fn is_traced() -> bool {
-    std::env::var_os(TRACE).is_some()
-}
 
 /// Runs `work`, the closure of the calling test, with each of its requests for memory refused in
 /// turn: that request alone, and that request with all that follow it.
@@ -41,8 +33,7 @@ fn plan(number: usize) -> Fail {
 
 /// Goes on until no request is refused any more.
 fn refuse<F: Fn() + Copy + Send + 'static>(first: usize, work: F) {
-    let last = if is_traced() { first } else { MOST };
-    for number in first..=last {
+    for number in first..=MOST {
         eprintln!("number {number}");
         // A thread that has not used the shard before.
         let refused = thread::spawn(move || {
@@ -55,20 +46,20 @@ fn refuse<F: Fn() + Copy + Send + 'static>(first: usize, work: F) {
             return;
         }
     }
-    assert!(is_traced(), "it makes no end of requests");
+    panic!("it makes no end of requests");
 }
 
-/// Starts children until one comes to the end.
+/// Starts children until one comes to the end. Under a debugger, `SHARDWHEEL_FIRST` begins with the
+/// request that ended a child.
 fn watch(name: &str) {
     let (mut first, mut wrong) = (0, Vec::new());
     while wrong.len() < WRONG {
-        let output = run(name, first, false);
+        let output = run(name, first);
         if output.status.success() {
             break;
         }
         let last = last_number(&output).unwrap_or_else(|| panic!("it does not begin: {output:?}"));
-        let traced = run(name, last, true);
-        wrong.push(format!("{:?}: {}\n{}", plan(last), output.status, complaint(&traced)));
+        wrong.push(format!("{last}, {:?}: {}\n{}", plan(last), output.status, complaint(&output)));
         first = last + 1;
     }
     assert!(wrong.is_empty(), "{} of the requests end it:\n{}", wrong.len(), wrong.join("\n"));
@@ -89,12 +80,9 @@ fn complaint(output: &Output) -> String {
     lines.take(8).map(|line| format!("    {line}\n")).collect()
 }
 
-fn run(name: &str, first: usize, traced: bool) -> Output {
+fn run(name: &str, first: usize) -> Output {
     let mut command = this_binary();
     select(&mut command, name, 1);
     command.env(FIRST, first.to_string()).env("RUST_BACKTRACE", "0");
-    if traced {
-        command.env(TRACE, "1");
-    }
     output_within(LIMIT, command)
 }

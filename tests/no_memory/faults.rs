@@ -1,7 +1,6 @@
 //! An allocator that refuses the requests of a thread as that thread has asked.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::backtrace::Backtrace;
 use std::cell::Cell;
 
 /// Which requests fail.
@@ -67,24 +66,8 @@ fn refuses(layout: Layout) -> bool {
         Fail::From(number) => plan.requests >= number,
     };
     PLAN.set(Some(plan));
-    if refuses && !REFUSED.replace(true) {
-        // The trace's own requests are not refused.
-        PLAN.set(None);
-        trace();
-        PLAN.set(Some(plan));
-    }
+    REFUSED.set(refuses || REFUSED.get());
     refuses
-}
-
-/// Prints the lines of the crate that made the request, if the parent asked for it.
-fn trace() {
-    if !crate::child::is_traced() {
-        return;
-    }
-    let text = Backtrace::force_capture().to_string();
-    let ours = text.lines().map(str::trim).filter_map(|line| line.strip_prefix("at ./src/"));
-    let lines: Vec<_> = ours.take(6).collect();
-    eprintln!("asked for by src/{}", lines.join(" < "));
 }
 
 struct Failing;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shardwheel::{Config, Key, ScheduleErrorKind, Tick, Timer, shard};
 
-use crate::support::{mapped, survives_in, this_binary};
+use crate::support::{HOUR, manual, mapped, survives_in, this_binary};
 
 /// Bytes that the process may map beyond what it has: some segments, and the allocator's needs.
 const ROOM: usize = 64 << 20;
@@ -80,5 +80,28 @@ fn a_timer_that_cannot_be_built_is_an_error() {
             })
             .expect("the shard is open");
         receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
+    });
+}
+
+/// A cancelled recurring timer cannot be moved, whether or not there is memory for a move. Promise
+/// 2.
+#[test]
+fn a_cancelled_recurring_timer_is_not_moved_without_memory() {
+    in_a_process(|| {
+        let (timer, _clock) = manual();
+        let fill = || {
+            let refused =
+                (0..).find_map(|_| timer.schedule_after(2 * HOUR, || ()).err()).expect("memory ends");
+            assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");
+        };
+        let key = timer.schedule_every(HOUR, || ()).expect("there is memory");
+        limit(Some(ROOM));
+        fill();
+        assert!(timer.cancel(key));
+        fill();
+        let moved = timer.reschedule_after(key, HOUR / 2);
+        limit(None);
+        assert_eq!(moved, None);
+        drop(timer.shutdown());
     });
 }

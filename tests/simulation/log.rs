@@ -1,4 +1,4 @@
-//! The log of a simulation: printed where one seed is replayed, hashed always.
+//! The log of a simulation, printed where one seed is replayed, hashed always; and its result.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,4 +23,15 @@ impl Log {
     pub(crate) fn hash(&self) -> u64 {
         self.hasher.finish()
     }
+}
+
+/// The result of a simulation.
+pub(crate) struct Played {
+    /// Virtual seconds.
+    pub(crate) seconds: u64,
+    pub(crate) fired: u64,
+    /// The hash of its log.
+    pub(crate) hash: u64,
+    /// The first failure, and its step.
+    pub(crate) fault: Option<(u32, String)>,
 }

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `seeds.rs` | plays seeds, each alone on a thread of its own; the message of a failure |
-//! | `log.rs`, `draw.rs` | the log, printed or hashed; random lengths of all orders of magnitude |
+//! | `log.rs`, `draw.rs` | the log, printed or hashed; what is random: a seed, or bytes |
 //! | `timers/` | timers on a manual clock: producers, callbacks, futures, stalls, shutdowns |
 //! | `shards.rs` | several shards, with a clock that goes backwards and jumps, and limited drains |
 //!
@@ -16,9 +16,13 @@
 //! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that seed, with its log
 //! ```
 
+#[path = "../model/bytes.rs"]
+mod bytes;
+#[allow(dead_code, reason = "as `shards`")]
 mod draw;
 mod log;
 mod seeds;
+#[allow(dead_code, reason = "bytes are for `tests/model` and the fuzzers")]
 mod shards;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
@@ -28,7 +32,7 @@ mod timers;
 use seeds::{Scenario, alone};
 
 const TIMERS: Scenario = Scenario { name: "timers", play: timers::play };
-const SHARDS: Scenario = Scenario { name: "shards", play: shards::play };
+const SHARDS: Scenario = Scenario { name: "shards", play: shards::play_seed };
 
 /// Timers on a manual clock do what the model says, for each seed.
 #[test]

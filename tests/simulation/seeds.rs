@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use crate::log::Log;
+use crate::log::{Log, Played};
 
 /// Seeds, unless the environment names a number.
 const SEEDS: u64 = 100;
@@ -23,17 +23,6 @@ const LEAST_SECONDS: u64 = 1_000_000;
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) play: fn(u64, Log) -> Played,
-}
-
-/// The result of a simulation.
-pub(crate) struct Played {
-    /// Virtual seconds.
-    pub(crate) seconds: u64,
-    pub(crate) fired: u64,
-    /// The hash of its log.
-    pub(crate) hash: u64,
-    /// The first failure, and its step.
-    pub(crate) fault: Option<(u32, String)>,
 }
 
 /// Plays all seeds, or the seed that the environment names.

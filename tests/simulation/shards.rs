@@ -1,20 +1,27 @@
-//! Several shards, each moved to arbitrary ticks: backwards, over revolutions, with limited drains.
+//! Several shards, each moved to arbitrary ticks: backwards, over revolutions, with limited drains,
+//! compared with a map that does the same slowly.
+//!
+//! A seed chooses the operations, or bytes do, so that `tests/model` and the fuzzer `operations` can
+//! feed them too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use fastrand::Rng;
 use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 
-use crate::draw::{any, magnitude, once_in};
-use crate::log::Log;
-use crate::seeds::Played;
+use crate::bytes::Bytes;
+use crate::draw::Choices;
+use crate::log::{Log, Played};
 use crate::support::ledger::{End, Ledger, Payload};
 
+/// Steps of a seed; bytes are played to their end.
 const STEPS: u32 = 400;
 
+/// Wheel sizes that bytes choose from: small wheels wrap often, and are quick to check.
+const WHEEL_SIZES: [usize; 8] = [4, 8, 4, 2, 4, 8, 16, 32];
+
 /// The most timers of a burst.
-const MOST_AT_ONCE: u32 = 20_000;
+const MOST_AT_ONCE: usize = 20_000;
 
 /// Ticks count as milliseconds where times are added.
 const TICKS_PER_SECOND: u64 = 1000;
@@ -59,8 +66,8 @@ struct Pair {
     handed_back: u64,
 }
 
-struct Scene {
-    rng: Rng,
+struct Scene<'a> {
+    draw: Choices<'a>,
     /// The most bits of a delay, and of a move of the clock.
     scale: u32,
     log: Log,
@@ -69,9 +76,10 @@ struct Scene {
     step: u32,
 }
 
-pub(crate) fn play(seed: u64, log: Log) -> Played {
-    let mut scene = Scene::new(seed, log);
-    let played = catch_unwind(AssertUnwindSafe(|| scene.play()));
+/// Plays the choices of a seed.
+pub(crate) fn play_seed(seed: u64, log: Log) -> Played {
+    let mut scene = Scene::new(Choices::Seed(fastrand::Rng::with_seed(seed)), log);
+    let played = catch_unwind(AssertUnwindSafe(|| scene.play(usize::MAX)));
     let fault = played.err().map(|panic| (scene.step, text(panic)));
     let passed = |pair: &Pair| (pair.now - pair.start) / TICKS_PER_SECOND;
     Played {
@@ -80,6 +88,12 @@ pub(crate) fn play(seed: u64, log: Log) -> Played {
         hash: scene.log.hash(),
         fault,
     }
+}
+
+/// Plays the choices of these bytes on one shard, and panics if it differs from the map. Checks the
+/// shard's invariants once in `between_checks` operations.
+pub(crate) fn play_bytes(bytes: &[u8], between_checks: usize) {
+    Scene::new(Choices::Bytes(Bytes(bytes)), Log::new(false)).play(between_checks);
 }
 
 /// The message of a failed check.
@@ -91,24 +105,26 @@ fn text(panic: Box<dyn std::any::Any + Send>) -> String {
     panic.downcast::<String>().map_or_else(|panic| resume_unwind(panic), |text| *text)
 }
 
-impl Scene {
-    fn new(seed: u64, log: Log) -> Self {
-        let mut rng = Rng::with_seed(seed);
-        let shards = rng.usize(1..=4);
-        let pairs = (0..shards).map(|_| Pair::new(&mut rng)).collect();
-        let scale = rng.u32(6..=50);
-        Self { rng, scale, log, pairs, ledger: Ledger::default(), step: 0 }
+impl<'a> Scene<'a> {
+    fn new(mut draw: Choices<'a>, log: Log) -> Self {
+        let (shards, scale) = if draw.is_seed() { (1 + draw.below(4), 6 + draw.below(45)) } else { (1, 63) };
+        let pairs = (0..shards).map(|_| Pair::new(&mut draw)).collect();
+        Self { draw, scale: scale as u32, log, pairs, ledger: Ledger::default(), step: 0 }
     }
 
-    fn play(&mut self) {
-        while self.step < STEPS {
+    fn play(&mut self, between_checks: usize) {
+        while !(self.draw.is_over() || self.draw.is_seed() && self.step == STEPS) {
             self.step += 1;
-            let at = self.rng.usize(..self.pairs.len());
+            let at = if self.pairs.len() > 1 { self.draw.below(self.pairs.len()) } else { 0 };
             self.operate(at);
             self.pairs[at].check();
             self.check_alive();
+            if (self.step as usize).is_multiple_of(between_checks) {
+                self.pairs[at].check_invariants();
+            }
         }
         for at in 0..self.pairs.len() {
+            self.pairs[at].check_invariants();
             self.end(at);
         }
         self.check_alive();
@@ -121,17 +137,17 @@ impl Scene {
     }
 
     fn operate(&mut self, at: usize) {
-        match self.rng.u32(..24) {
+        match self.draw.below(24) {
             0..6 => self.advance(at),
-            6 if once_in(&mut self.rng, 20) => self.end(at),
-            7 if once_in(&mut self.rng, 60) => self.burst(at),
-            _ => (0..self.rng.u32(1..=4)).for_each(|_| self.produce(at)),
+            6 if self.draw.once_in(20) => self.end(at),
+            7 if self.draw.is_seed() && self.draw.once_in(60) => self.burst(at),
+            _ => (0..=self.draw.below(4)).for_each(|_| self.produce(at)),
         }
     }
 
     /// What a producer does, also during a drain.
     fn produce(&mut self, at: usize) {
-        match self.rng.u32(..16) {
+        match self.draw.below(16) {
             0..6 => self.schedule(at),
             6 => self.schedule_within(at),
             7..9 => self.cancel(at),
@@ -142,15 +158,15 @@ impl Scene {
 
     /// Sets thousands of timers and cancels most of them, enough for nodes and memory to be freed.
     fn burst(&mut self, at: usize) {
-        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.schedule(at));
-        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.cancel(at));
+        (0..=self.draw.below(MOST_AT_ONCE)).for_each(|_| self.schedule(at));
+        (0..=self.draw.below(MOST_AT_ONCE)).for_each(|_| self.cancel(at));
     }
 
     /// A random tick near that shard's clock.
     fn tick(&mut self, at: usize) -> Tick {
-        let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, self.scale));
-        match self.rng.u32(..32) {
-            0 => Tick::MAX - self.rng.u64(..3),
+        let (now, ticks) = (self.pairs[at].now, self.draw.ticks(self.scale));
+        match self.draw.below(32) {
+            0 => Tick::MAX - self.draw.below(3) as Tick,
             1..4 => now.saturating_sub(ticks),
             _ => now.saturating_add(ticks),
         }
@@ -179,7 +195,7 @@ impl Scene {
     }
 
     fn pick(&mut self, at: usize) -> Option<u64> {
-        let from = self.rng.u64(..=self.ledger.made() as u64);
+        let from = self.draw.below(self.ledger.made() + 1) as u64;
         let pending = &self.pairs[at].pending;
         pending.range(from..).next().or_else(|| pending.iter().next()).map(|(&id, _)| id)
     }
@@ -210,8 +226,8 @@ impl Scene {
 
     /// A key of an ended timer names nothing, in its own shard and in any other.
     fn use_stale(&mut self, at: usize) {
-        let Some(which) = any(&mut self.rng, self.pairs[at].stale.len()) else { return };
-        let (key, other) = (self.pairs[at].stale[which], self.rng.usize(..self.pairs.len()));
+        let Some(which) = self.draw.any(self.pairs[at].stale.len()) else { return };
+        let (key, other) = (self.pairs[at].stale[which], self.draw.below(self.pairs.len()));
         for pair in [&self.pairs[at], &self.pairs[other]] {
             assert!(pair.scheduler.cancel(key).is_none(), "a stale key has cancelled: {key:?}");
             assert_eq!(pair.scheduler.reschedule(key, pair.now), None, "a stale key has moved");
@@ -224,31 +240,34 @@ impl Scene {
         let first = self.pairs[at].order.first().map_or(now, |&(due, _)| due);
         let furthest = now.saturating_add(1 << self.scale);
         let next = self.pairs[at].advancer.as_ref().and_then(Advancer::next_expiration);
-        match self.rng.u32(..16) {
-            0..3 => now.saturating_sub(magnitude(&mut self.rng, self.scale)),
+        match self.draw.below(16) {
+            0..3 => now.saturating_sub(self.draw.ticks(self.scale)),
             3..5 => first.min(furthest),
             5 => first.min(furthest).saturating_sub(1),
             6..9 => next.unwrap_or(now).min(furthest),
-            _ => now.saturating_add(magnitude(&mut self.rng, self.scale)),
+            _ => now.saturating_add(self.draw.ticks(self.scale)),
         }
     }
 
     /// Moves a shard's clock, and takes all or some of the due timers while producers go on.
     fn advance(&mut self, at: usize) {
         let clock = self.clock(at);
-        let budget = if self.rng.bool() { usize::MAX } else { self.rng.usize(..12) };
-        let is_quiet = self.rng.bool();
+        let budget = if self.draw.once_in(2) { usize::MAX } else { self.draw.below(12) };
+        let is_quiet = self.draw.once_in(2);
         self.log.add(("advance", at, clock, budget));
         let Some(mut advancer) = self.pairs[at].advancer.take() else { return };
         self.pairs[at].begin_drain(clock);
-        let mut last = 0;
+        let due = self.pairs[at].due();
+        let (mut last, mut count) = (0, 0);
         for fired in advancer.advance(clock).take(budget) {
+            count += 1;
             self.note_fired(at, &mut last, &fired);
-            if !is_quiet && once_in(&mut self.rng, 3) {
+            if !is_quiet && self.draw.once_in(3) {
                 self.produce(at);
             }
         }
         self.pairs[at].advancer = Some(advancer);
+        assert!(!is_quiet || count >= due.min(budget), "{count} have fired, of {due} and at most {budget}");
         if budget == usize::MAX {
             self.pairs[at].check_drained();
         }
@@ -264,7 +283,7 @@ impl Scene {
 
     /// Ends a shard: what is pending comes back, or is dropped with the advancer.
     fn end(&mut self, at: usize) {
-        let (keeps, pair) = (self.rng.bool(), &mut self.pairs[at]);
+        let (keeps, pair) = (self.draw.once_in(2), &mut self.pairs[at]);
         self.log.add(("end", at, keeps, pair.pending.len()));
         let Some(advancer) = pair.advancer.take() else { return };
         let left = std::mem::take(&mut pair.pending);
@@ -283,10 +302,11 @@ impl Scene {
 }
 
 impl Pair {
-    fn new(rng: &mut Rng) -> Self {
-        let start = if rng.bool() { 0 } else { magnitude(rng, 60) };
-        let limit = if once_in(rng, 4) { rng.usize(1..40) } else { usize::MAX };
-        let config = Config::builder().wheel_size(1 << rng.u32(1..=11)).start(start).max_pending(limit);
+    fn new(draw: &mut Choices<'_>) -> Self {
+        let start = if draw.once_in(2) { 0 } else { draw.ticks(60) };
+        let limit = if draw.once_in(4) { 1 + draw.below(39) } else { usize::MAX };
+        let size = if draw.is_seed() { 2 << draw.below(11) } else { WHEEL_SIZES[draw.below(8)] };
+        let config = Config::builder().wheel_size(size).start(start).max_pending(limit);
         let (scheduler, advancer) = shard(&config.build().expect("settings within their limits"));
         Self {
             scheduler,
@@ -353,6 +373,16 @@ impl Pair {
         fired.payload.note(End::Fired);
         self.fired += 1;
         self.stale.push(fired.key);
+    }
+
+    /// How many timers are surely due.
+    fn due(&self) -> usize {
+        self.order.range(..=(self.now, u64::MAX)).count()
+    }
+
+    fn check_invariants(&self) {
+        #[cfg(debug_assertions)]
+        self.advancer.iter().for_each(Advancer::check_invariants);
     }
 
     /// After a complete drain nothing is left that was due when it began.

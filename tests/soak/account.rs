@@ -59,7 +59,7 @@ pub(crate) struct Account {
 
 impl Account {
     pub(crate) fn open(scene: &Arc<Scene>, which: usize, kind: Kind, due: Nanos, seed: u64) -> Arc<Self> {
-        scene.books(which).opened.add();
+        scene.books(which).opened.one();
         let made = scene.now();
         Arc::new(Self {
             scene: Arc::clone(scene),
@@ -141,10 +141,10 @@ impl Account {
     /// A call of `cancel` has returned true.
     pub(crate) fn note_cancelled(&self) {
         let (books, twice) = (self.books(), self.outcome.note(End::Cancelled) > 0);
-        books.cancelled.add();
+        books.cancelled.one();
         books.expect(!twice, format_args!("cancelled twice: {}", self.describe()));
         if !self.was_dropped_by_cancel.load(Ordering::Relaxed) {
-            books.stopped.add();
+            books.stopped.one();
             books.expect(self.recurs(), format_args!("cancelled but not dropped: {}", self.describe()));
         }
         self.check_not_overdue(self.scene.now().saturating_sub(VERY_LATE.as_nanos() as Nanos));
@@ -154,7 +154,7 @@ impl Account {
     fn begin(&self) {
         let now = self.scene.now();
         let books = self.books();
-        books.runs.add();
+        books.runs.one();
         let before = self.outcome.note(End::Fired);
         let overlaps = self.is_running.swap(true, Ordering::AcqRel);
         books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
@@ -184,18 +184,18 @@ impl Account {
     }
 
     fn note_drop(&self) {
-        self.books().drops.add();
+        self.books().drops.one();
         self.outcome.note_drop();
         match Cause::now() {
             Cause::Other => {}
             Cause::Cancel => self.was_dropped_by_cancel.store(true, Ordering::Relaxed),
             Cause::Unrun => {
                 self.outcome.note(End::Unrun);
-                self.books().unrun.add();
+                self.books().unrun.one();
             }
             Cause::Shutdown => {
                 self.outcome.note(End::HandedBack);
-                self.books().handed_back.add();
+                self.books().handed_back.one();
                 self.check_not_overdue(self.scene.caught_up(self.which));
             }
         }
@@ -251,7 +251,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.books().expect(self.is_in_balance(), format_args!("not one outcome: {}", self.describe()));
-        self.books().closed.add();
+        self.books().closed.one();
     }
 }
 

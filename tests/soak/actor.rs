@@ -110,11 +110,10 @@ impl Actor {
             return;
         }
         let period = Duration::from_micros(self.rng.u64(200..200_000));
-        let rhythm = match self.rng.u32(..6) {
-            0 => Rhythm::Every(period),
-            1 => Rhythm::Missed(period, Missed::Burst),
-            2 => Rhythm::Missed(period, Missed::Skip),
-            3 => Rhythm::Missed(period, Missed::Delay),
+        let rhythm = match self.rng.u32(..5) {
+            0 => Rhythm::Every(period, Missed::Burst),
+            1 => Rhythm::Every(period, Missed::Skip),
+            2 => Rhythm::Every(period, Missed::Delay),
             _ => Rhythm::Times(period, self.rng.u32(1..20)),
         };
         let held = placing::recurring(&self.scene, self.rng.usize(..2), rhythm, self.rng.u64(..));

@@ -66,6 +66,6 @@ fn move_itself(account: &Account, rng: &mut Rng) {
 
 /// Panics without a message on standard error.
 fn panic(account: &Account) {
-    account.books().panics.add();
+    account.books().panics.one();
     resume_unwind(Box::new(Made));
 }

@@ -2,24 +2,12 @@
 //! found.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::support::Count;
 
 /// Failures that are kept; one leads to many.
 const KEPT: usize = 20;
-
-#[derive(Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct Books {
@@ -47,24 +35,15 @@ pub(crate) struct Books {
 
 impl Books {
     /// Accounts that are not closed yet.
-    pub(crate) fn open(&self) -> u64 {
+    pub(crate) fn open(&self) -> usize {
         let closed = self.closed.get();
         self.opened.get().saturating_sub(closed)
     }
 
-    /// Notes a failure.
-    #[cold]
-    pub(crate) fn complain(&self, what: fmt::Arguments<'_>) {
-        let mut complaints = self.complaints();
-        if complaints.len() < KEPT {
-            complaints.push(what.to_string());
-        }
-    }
-
     /// Notes a failure unless `holds`.
     pub(crate) fn expect(&self, holds: bool, what: fmt::Arguments<'_>) {
-        if !holds {
-            self.complain(what);
+        if !holds && self.complaints().len() < KEPT {
+            self.complaints().push(what.to_string());
         }
     }
 

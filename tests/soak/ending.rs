@@ -22,13 +22,13 @@ const QUIET: Duration = Duration::from_millis(300);
 
 /// What the timers left.
 pub(crate) struct Ended {
-    pub(crate) unfired: [u64; 2],
+    pub(crate) unfired: [usize; 2],
     pub(crate) stats: [Stats; 2],
 }
 
 /// Shuts down the timer that has an executor while the threads use it. Returns how many callbacks
 /// came back.
-pub(crate) fn shut_down_at_work(scene: &Scene, pool: Pool) -> u64 {
+pub(crate) fn shut_down_at_work(scene: &Scene, pool: Pool) -> usize {
     scene.become_quiet(true);
     thread::sleep(MOVING);
     let unfired = shut_down(scene, WITH_EXECUTOR);
@@ -41,7 +41,7 @@ pub(crate) fn shut_down_at_work(scene: &Scene, pool: Pool) -> u64 {
 }
 
 /// Waits until the other timer is quiet, and shuts it down.
-pub(crate) fn end(scene: &Arc<Scene>, mut remains: Vec<Remains>, unfired: u64) -> Ended {
+pub(crate) fn end(scene: &Arc<Scene>, mut remains: Vec<Remains>, unfired: usize) -> Ended {
     let mut rng = Rng::with_seed(0);
     for remains in &mut remains {
         remains.try_all_stale(scene);
@@ -83,8 +83,8 @@ fn shut_down(scene: &Scene, which: usize) -> Unfired {
 
 /// Runs or drops the returned callbacks, and counts them. Their accounts check whether they should
 /// have fired.
-fn take_back(unfired: Unfired) -> u64 {
-    let count = unfired.len() as u64;
+fn take_back(unfired: Unfired) -> usize {
+    let count = unfired.len();
     for (number, task) in unfired.enumerate() {
         Cause::Shutdown.of(|| if number % 2 == 0 { task.run() } else { drop(task) });
     }

@@ -19,8 +19,7 @@ pub(crate) enum When {
 /// How a timer recurs.
 #[derive(Clone, Copy)]
 pub(crate) enum Rhythm {
-    Every(Duration),
-    Missed(Duration, Missed),
+    Every(Duration, Missed),
     /// A number of times, with that gap.
     Times(Duration, u32),
 }
@@ -60,8 +59,8 @@ pub(crate) fn recurring(scene: &Arc<Scene>, which: usize, rhythm: Rhythm, seed: 
     let timer = scene.timer(which);
     let callback = move || payload.run();
     let taken = match rhythm {
-        Rhythm::Every(period) => timer.schedule_every(period, callback).map_err(refused),
-        Rhythm::Missed(period, missed) => {
+        Rhythm::Every(period, Missed::Burst) => timer.schedule_every(period, callback).map_err(refused),
+        Rhythm::Every(period, missed) => {
             timer.schedule_with(Every::new(period).missed(missed), callback).map_err(refused)
         }
         Rhythm::Times(gap, times) => timer.schedule_with(so_often(gap, times), callback).map_err(refused),
@@ -128,7 +127,7 @@ impl When {
 impl Rhythm {
     fn kind(self) -> Kind {
         let (period, times) = match self {
-            Self::Every(period) | Self::Missed(period, _) => (period, None),
+            Self::Every(period, _) => (period, None),
             Self::Times(gap, times) => (gap, Some(times)),
         };
         Kind::Recurring { period: period.as_nanos() as Nanos, times }

@@ -33,7 +33,7 @@ const DROPPED_JOBS: u32 = 5_000;
 /// Timers on the market.
 const MARKET: usize = 1_000;
 /// Accounts that may be open at once.
-const MOST_OPEN: u64 = 400_000;
+const MOST_OPEN: usize = 400_000;
 
 pub(crate) struct Scene {
     start: Instant,
@@ -92,7 +92,7 @@ impl Scene {
     }
 
     pub(crate) fn is_crowded(&self) -> bool {
-        self.books.iter().map(|books| books.open()).sum::<u64>() > MOST_OPEN
+        self.books.iter().map(|books| books.open()).sum::<usize>() > MOST_OPEN
     }
 
     pub(crate) fn now(&self) -> Nanos {
@@ -168,7 +168,7 @@ impl Scene {
 /// Counts the deliberate panics of callbacks.
 fn hook(books: Arc<Books>) -> impl Fn(&CallbackPanic<'_>) + Send + Sync {
     move |panic| {
-        books.told.add();
+        books.told.one();
         let is_ours = panic.payload().is::<Made>() && panic.key().is_some();
         books.expect(is_ours, format_args!("{panic:?}"));
     }

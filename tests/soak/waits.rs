@@ -43,7 +43,7 @@ struct Bell {
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         let books = self.scene.books(self.which);
-        if Cause::now() == Cause::Shutdown { &books.last_wakes } else { &books.wakes }.add();
+        if Cause::now() == Cause::Shutdown { &books.last_wakes } else { &books.wakes }.one();
         self.has_rung.store(true, Ordering::Release);
     }
 }

@@ -146,6 +146,11 @@ impl Ledger {
         self.0.entry(id).due.store(deadline, Ordering::Relaxed);
     }
 
+    /// Lets a payload fire at `deadline`, if that is earlier than what was set before.
+    pub(crate) fn due_from(&self, id: usize, deadline: Tick) {
+        self.0.entry(id).due.fetch_min(deadline, Ordering::Relaxed);
+    }
+
     /// Sets the last tick at which a payload may fire.
     pub(crate) fn must_fire_by(&self, id: usize, latest: Tick) {
         self.0.entry(id).latest.store(latest, Ordering::Relaxed);

@@ -78,10 +78,4 @@ impl Removal for DelayQueue {
     fn cancel(&mut self, key: Key) -> Option<u64> {
         self.queue.try_remove(&key).map(delay_queue::Expired::into_inner)
     }
-
-    #[inline]
-    fn extend(&mut self, key: Key, deadline: u64) -> Option<Key> {
-        self.queue.reset_at(&key, self.start + Duration::from_millis(deadline));
-        Some(key)
-    }
 }

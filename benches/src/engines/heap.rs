@@ -2,9 +2,9 @@
 //!
 //! [`LazyHeap`] keeps the deadline and a handle in the heap and the payloads in a slab whose slots
 //! have a generation. A cancel bumps the generation and frees the slot, in O(1); the stale heap
-//! entry is skipped when it is popped. An extend bumps the generation and pushes a second entry.
-//! Stale entries stay until their deadline: compaction would cost time and favour the wheel where
-//! time is measured. So the memory of cancelled timers is not compared.
+//! entry is skipped when it is popped. Stale entries stay until their deadline: compaction would
+//! cost time and favour the wheel where time is measured. So the memory of cancelled timers is not
+//! compared.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -52,7 +52,7 @@ pub(crate) fn pop_due<T>(heap: &mut BinaryHeap<Due<T>>, now: u64) -> Option<Due<
 }
 
 /// Deadline and payload in a heap, nothing else. It cannot cancel, so push and pop cost less than
-/// those of [`LazyHeap`]: a verdict about schedule and fire must hold against both.
+/// those of [`LazyHeap`].
 pub(crate) struct PlainHeap(BinaryHeap<Due<u64>>);
 
 pub(crate) type BareHeap = Locked<PlainHeap>;
@@ -168,17 +168,5 @@ impl Removal for LazyHeap {
     #[inline]
     fn cancel(&mut self, handle: HeapHandle) -> Option<u64> {
         self.take(handle)
-    }
-
-    #[inline]
-    fn extend(&mut self, handle: HeapHandle, deadline: u64) -> Option<HeapHandle> {
-        let slot = &mut self.slots[handle.slot as usize];
-        if slot.generation != handle.generation {
-            return None;
-        }
-        slot.generation = slot.generation.wrapping_add(1);
-        let renewed = HeapHandle { generation: slot.generation, ..handle };
-        self.heap.push(Due { deadline, item: renewed });
-        Some(renewed)
     }
 }

@@ -49,9 +49,6 @@ pub(crate) trait Producer {
 pub(crate) trait Cancel: Producer {
     /// Cancels a timer and returns its payload; `None` if it is no longer pending.
     fn cancel(&self, handle: Self::Handle) -> Option<u64>;
-
-    /// Gives a pending timer a later deadline and returns its new handle.
-    fn extend(&self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle>;
 }
 
 /// A timer structure with one owner; its methods do what those of the traits above do.
@@ -78,12 +75,6 @@ pub(crate) trait First: Structure {
 
 pub(crate) trait Removal: Structure {
     fn cancel(&mut self, handle: Self::Handle) -> Option<u64>;
-
-    #[inline]
-    fn extend(&mut self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle> {
-        let payload = self.cancel(handle)?;
-        Some(self.schedule(deadline, payload))
-    }
 }
 
 /// A structure behind a mutex, shared by any number of producers.
@@ -141,12 +132,6 @@ macro_rules! engine {
             fn cancel(&self, handle: S::Handle) -> Option<u64> {
                 let $this = self;
                 $access.cancel(handle)
-            }
-
-            #[inline]
-            fn extend(&self, handle: S::Handle, deadline: u64) -> Option<S::Handle> {
-                let $this = self;
-                $access.extend(handle, deadline)
             }
         }
     };

@@ -55,9 +55,4 @@ impl Cancel for Scheduler<u64> {
     fn cancel(&self, key: Key) -> Option<u64> {
         self.cancel(key)
     }
-
-    #[inline]
-    fn extend(&self, key: Key, deadline: u64) -> Option<Key> {
-        self.reschedule(key, deadline)
-    }
 }

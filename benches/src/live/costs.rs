@@ -8,8 +8,6 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cpu_time::ProcessTime;
-
 use super::ledger::Ledger;
 use super::switches::{switches, wakes_between};
 use super::timer::{Live, MILLISECOND, Schedules, Sleeps};
@@ -18,12 +16,9 @@ use crate::passes::{race, time};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
 
-pub(super) const SLEEP: [&str; 2] =
-    ["create, poll and drop, one thread, ns", "create, poll and drop, two threads, ns"];
-pub(super) const AFTER_FIRED: &str = "schedule_after, after as many have fired, ns";
-pub(super) const AFTER_CANCELLED: &str = "schedule_after, after as many were cancelled, ns";
-pub(super) const WAKES: &str = "wake-ups of its threads";
-pub(super) const SPENT: &str = "processor time of the process, µs";
+const SLEEP: [&str; 2] = ["create, poll and drop, one thread, ns", "create, poll and drop, two threads, ns"];
+const AFTER_FIRED: &str = "schedule_after, after as many have fired, ns";
+const WAKES: &str = "wake-ups of its threads";
 
 /// Bytes that are backed: more than an engine takes for a timer, its key and its closure.
 const BYTES: usize = 256;
@@ -40,7 +35,7 @@ const SETTLING: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_s
 /// Each thread polls with one waker that counts its references, as a task's does. Another sleep of
 /// the thread, due earlier, is pending: without it each sleep would wake the engine's thread.
 pub(super) fn sleeps<E: Sleeps>(task: &Task) -> Outcome {
-    let engine = E::start(MILLISECOND);
+    let engine = E::start();
     let prepare = || {
         let (entered, waker) = (engine.enter(), Waker::from(Arc::new(Ignore)));
         let mut standing = Box::pin(engine.sleep(10 * MINUTE));
@@ -73,17 +68,11 @@ impl Wake for Ignore {
     fn wake(self: Arc<Self>) {}
 }
 
-/// `schedule_after` with a small closure; again in nodes of cancelled timers, if it can cancel.
+/// `schedule_after` with a small closure.
 pub(super) fn schedule<E: Schedules>(task: &Task) -> Outcome {
     let (closures, mut outcome) = (Closures::<E>::new(task.timers), Outcome::default());
     let mut keys = closures.fire_as_many();
     outcome.time(AFTER_FIRED, closures.schedule(&mut keys), task.timers);
-    let cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count();
-    if cancelled > 0 {
-        assert_eq!(cancelled, task.timers, "{}: a pending timer was not cancelled", E::NAME);
-        outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), task.timers);
-    }
-    assert_eq!(closures.sum.load(Ordering::Relaxed), 0, "{} fired a cancelled timer", E::NAME);
     outcome
 }
 
@@ -100,7 +89,7 @@ impl<E: Schedules> Closures<E> {
         let work = Workload::new(Spread::ThirtyMinutes, timers, SEED);
         back_memory(timers * BYTES);
         let delays = work.delays.iter().map(|&millis| MINUTE + Duration::from_millis(millis)).collect();
-        Self { engine: E::start(MILLISECOND), delays, sum: Box::leak(Box::default()) }
+        Self { engine: E::start(), delays, sum: Box::leak(Box::default()) }
     }
 
     /// Schedules as many timers as the measured passes do, all pending at once, and waits until
@@ -133,16 +122,15 @@ impl<E: Schedules> Closures<E> {
     }
 }
 
-/// One timer, an hour away: how often other threads woke, and the processor time of all threads.
+/// One timer, an hour away: how often other threads woke.
 pub(super) fn idle<E: Live>(_: &Task) -> Outcome {
-    let engine = E::start(MILLISECOND);
+    let engine = E::start();
     let _entered = engine.enter();
     let kept = engine.place(Instant::now() + 60 * MINUTE, Ledger::leak(1).note(0));
     thread::sleep(SETTLING);
-    let (before, start) = (switches(), ProcessTime::now());
+    let before = switches();
     thread::sleep(WATCHED);
     let mut outcome = Outcome::default();
-    outcome.figure(SPENT, start.elapsed().as_secs_f64() * 1e6);
     let wakes = before.zip(switches()).map(|(before, after)| wakes_between(&before, &after) as f64);
     outcome.figure(WAKES, wakes);
     drop(kept);

@@ -159,7 +159,7 @@ impl<S: Store> Live for OwnThread<S> {
 
     type Kept = ();
 
-    fn start(_: Duration) -> Self {
+    fn start() -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { start: Instant::now(), state, changed });
         let threads = Arc::clone(&shared);

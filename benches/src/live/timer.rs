@@ -18,9 +18,6 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
 const WORKERS: usize = 2;
 
-/// The number of shards of a `Timer` as it comes: one for each core.
-const AS_IT_COMES: usize = 0;
-
 /// A timer with threads that goes by real time.
 pub(super) trait Live: Sized + Sync {
     const NAME: &'static str;
@@ -28,8 +25,8 @@ pub(super) trait Live: Sized + Sync {
     /// What the owner of a timer keeps until it has fired.
     type Kept: Send + 'static;
 
-    /// Starts it with ticks of this length, if it has a choice.
-    fn start(tick: Duration) -> Self;
+    /// Starts it, with ticks of 1 ms if it has a choice.
+    fn start() -> Self;
 
     /// Returns what a thread holds while it uses the timer.
     fn enter(&self) -> impl Sized {}
@@ -49,14 +46,9 @@ pub(super) trait Sleeps: Live {
 }
 
 pub(super) trait Schedules: Live {
-    type Key: Copy;
+    type Key;
 
     fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Key;
-
-    /// Cancels a pending timer; returns whether it did. An engine that cannot cancel never does.
-    fn cancel(&self, _: Self::Key) -> bool {
-        false
-    }
 }
 
 /// A sleep that was polled, and its waker: both are kept, so that firing frees neither.
@@ -72,14 +64,11 @@ fn poll_once<S: Future>(sleep: S, note: Note) -> Polled<S> {
     (sleep, waker)
 }
 
-fn start(tick: Duration, shards: usize) -> Timer {
-    let builder = Timer::builder().tick(tick);
-    let builder = match shards {
-        AS_IT_COMES => builder,
-        // A revolution of 16 s at ticks of 1 ms, longer than all delays.
-        1 => builder.shards(1).wheel_size(1 << 14),
-        _ => builder.shards(shards),
-    };
+/// As it comes, with a shard for each core, or with one.
+fn start(one_shard: bool) -> Timer {
+    let builder = Timer::builder().tick(MILLISECOND);
+    // A revolution of 16 s, longer than all delays.
+    let builder = if one_shard { builder.shards(1).wheel_size(1 << 14) } else { builder };
     builder.build().expect("a timer can start")
 }
 
@@ -89,23 +78,18 @@ fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
 
 /// A `Timer` that calls closures. With one shard it has a single thread, and wheels so large that no
 /// timer is moved before it fires.
-pub(super) struct Calls<const SHARDS: usize>(Timer);
+pub(super) struct Calls<const ONE_SHARD: bool>(Timer);
 
-pub(super) type Shardwheel = Calls<AS_IT_COMES>;
-pub(super) type OneShard = Calls<1>;
-pub(super) type SixteenShards = Calls<16>;
+pub(super) type Shardwheel = Calls<false>;
+pub(super) type OneShard = Calls<true>;
 
-impl<const SHARDS: usize> Live for Calls<SHARDS> {
-    const NAME: &'static str = match SHARDS {
-        AS_IT_COMES => "shardwheel",
-        1 => "shardwheel one shard",
-        _ => "shardwheel 16 shards",
-    };
+impl<const ONE_SHARD: bool> Live for Calls<ONE_SHARD> {
+    const NAME: &'static str = if ONE_SHARD { "shardwheel one shard" } else { "shardwheel" };
 
     type Kept = ();
 
-    fn start(tick: Duration) -> Self {
-        Self(start(tick, SHARDS))
+    fn start() -> Self {
+        Self(start(ONE_SHARD))
     }
 
     fn place(&self, due: Instant, note: Note) {
@@ -113,23 +97,19 @@ impl<const SHARDS: usize> Live for Calls<SHARDS> {
     }
 }
 
-impl<const SHARDS: usize> Sleeps for Calls<SHARDS> {
+impl<const ONE_SHARD: bool> Sleeps for Calls<ONE_SHARD> {
     #[inline]
     fn sleep(&self, duration: Duration) -> impl Future {
         self.0.sleep(duration)
     }
 }
 
-impl<const SHARDS: usize> Schedules for Calls<SHARDS> {
+impl<const ONE_SHARD: bool> Schedules for Calls<ONE_SHARD> {
     type Key = TimerKey;
 
     #[inline]
     fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> TimerKey {
         accepted(self.0.schedule_after(delay, task))
-    }
-
-    fn cancel(&self, key: TimerKey) -> bool {
-        self.0.cancel(key)
     }
 }
 
@@ -141,36 +121,12 @@ impl Live for ShardwheelSleeps {
 
     type Kept = Polled<Sleep>;
 
-    fn start(tick: Duration) -> Self {
-        Self(start(tick, AS_IT_COMES))
+    fn start() -> Self {
+        Self(start(false))
     }
 
     fn place(&self, due: Instant, note: Note) -> Self::Kept {
         poll_once(self.0.sleep_until(due), note)
-    }
-}
-
-/// The timer that the free functions use: the same as [`Shardwheel`], behind a static.
-pub(super) struct Global;
-
-impl Live for Global {
-    const NAME: &'static str = "shardwheel global";
-
-    type Kept = ();
-
-    fn start(_: Duration) -> Self {
-        Self
-    }
-
-    fn place(&self, due: Instant, note: Note) {
-        accepted(Timer::global().schedule_at(due, move || note.write()));
-    }
-}
-
-impl Sleeps for Global {
-    #[inline]
-    fn sleep(&self, duration: Duration) -> impl Future {
-        shardwheel::sleep(duration)
     }
 }
 
@@ -183,7 +139,7 @@ impl Live for Tokio {
 
     type Kept = Polled<tokio::time::Sleep>;
 
-    fn start(_: Duration) -> Self {
+    fn start() -> Self {
         let built = Builder::new_multi_thread().worker_threads(WORKERS).enable_time().build();
         Self(built.expect("a runtime can start"))
     }
@@ -213,7 +169,7 @@ impl Live for TokioAlternative {
 
     type Kept = Polled<tokio::time::Sleep>;
 
-    fn start(_: Duration) -> Self {
+    fn start() -> Self {
         let mut builder = Builder::new_multi_thread();
         enable_alternative(builder.worker_threads(WORKERS));
         Self(Arc::new(builder.build().expect("a runtime can start")))

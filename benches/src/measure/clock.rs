@@ -1,20 +1,16 @@
 //! One thread that moves the clock as programs do.
 
-use std::sync::Barrier;
-use std::thread;
 use std::time::Duration;
 
 use crate::checksum::Checksum;
-use crate::engines::{Cancel, Engine, Next, Producer};
+use crate::engines::{Engine, Next};
 use crate::names::BOTH;
-use crate::passes::{LOST, fire_all, round_trip, schedule_all};
-use crate::rhythm::{ByLoop, ByTicks, LOOPED, Rhythm, TICKED, drive, fire};
-use crate::samples::Times;
+use crate::passes::{fire_all, round_trip, schedule_all, time};
+use crate::rhythm::{ByLoop, ByTicks, LONGEST, LOOPED, Rhythm, TICKED, drive, fire};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, THIRTY_MINUTES, Workload};
 
 pub(crate) const IDLE: &str = "a tick, nothing due";
-pub(crate) const BESIDE: &str = "a tick, nothing due, beside threads that have cancelled";
 pub(crate) const INTO: &str = "schedule, as many pending";
 
 /// The ticks over which an idle tick is measured, fewer than the flat wheel has buckets.
@@ -42,38 +38,32 @@ fn whole<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread, what: &str) -> Ou
     outcome
 }
 
-/// Times each call of a rhythm, until a workload has fired.
-fn single<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread, what: &str) -> Outcome {
+/// The longest call of a tick, until a workload has fired, in ns.
+fn longest<E: Engine>(task: &Task, spread: Spread) -> f64 {
     let work = task.workload(spread, 0);
-    let ((mut engine, expected), mut calls) = (placed::<E>(&work), Times::new());
-    drive::<E, R>(&mut engine, 0..work.span, &expected, |engine, now, fired| {
-        calls.time(|| engine.advance(now, fired));
+    let ((mut engine, expected), mut longest) = (placed::<E>(&work), Duration::ZERO);
+    drive::<E, ByTicks>(&mut engine, 0..work.span, &expected, |engine, now, fired| {
+        longest = longest.max(time(|| engine.advance(now, fired)));
     });
-    Outcome { checksum: expected.digest(), figures: calls.figures(what).into() }
+    longest.as_nanos() as f64
 }
 
 /// Deadlines over 30 minutes, and a call for each tick.
 pub(crate) fn ticks<E: Engine>(task: &Task) -> Outcome {
-    whole::<E, ByTicks>(task, Spread::ThirtyMinutes, TICKED[0])
+    whole::<E, ByTicks>(task, Spread::ThirtyMinutes, TICKED)
 }
 
 /// Deadlines over 30 minutes, as an event loop.
 pub(crate) fn event_loop<E: Next>(task: &Task) -> Outcome {
-    whole::<E, ByLoop>(task, Spread::ThirtyMinutes, LOOPED[0])
-}
-
-/// Deadlines over 30 minutes; single calls.
-pub(crate) fn worst<E: Engine>(task: &Task) -> Outcome {
-    single::<E, ByTicks>(task, Spread::ThirtyMinutes, TICKED[1])
+    whole::<E, ByLoop>(task, Spread::ThirtyMinutes, LOOPED)
 }
 
 /// All placed within one second for 30 minutes later: tick by tick, then as an event loop.
 pub(crate) fn burst<E: Next>(task: &Task) -> Outcome {
     let spread = Spread::PlacedInOneSecond;
-    let mut outcome = whole::<E, ByTicks>(task, spread, TICKED[0]);
-    outcome.figures.extend(single::<E, ByTicks>(task, spread, TICKED[1]).figures);
-    outcome.figures.extend(whole::<E, ByLoop>(task, spread, LOOPED[0]).figures);
-    outcome.figures.extend(single::<E, ByLoop>(task, spread, LOOPED[1]).figures);
+    let mut outcome = whole::<E, ByTicks>(task, spread, TICKED);
+    outcome.figure(LONGEST, longest::<E>(task, spread));
+    outcome.figures.extend(whole::<E, ByLoop>(task, spread, LOOPED).figures);
     outcome
 }
 
@@ -91,32 +81,6 @@ pub(crate) fn idle_ticks<E: Engine>(task: &Task) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let mut outcome = Outcome::new(work.expected(IDLE_TICKS, 1).digest());
     outcome.time(IDLE, idle::<E>(&work, IDLE_TICKS), IDLE_TICKS as usize);
-    outcome
-}
-
-/// Ticks at which nothing is due, beside as many threads as the task has timers. Each thread has
-/// cancelled a timer, whose tick has passed, and waits.
-pub(crate) fn idle_ticks_beside<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
-    let (mut engine, nothing) = (E::new(), Checksum::default());
-    let [have_cancelled, end] = [(); 2].map(|()| Barrier::new(task.timers + 1));
-    let elapsed = thread::scope(|scope| {
-        for producer in (0..task.timers).map(|_| engine.producer()) {
-            scope.spawn(|| {
-                let producer = producer;
-                producer.enter();
-                assert!(producer.cancel(producer.schedule(1, 0)).is_some(), "{LOST}");
-                have_cancelled.wait();
-                end.wait();
-            });
-        }
-        have_cancelled.wait();
-        engine.advance(1, &mut Checksum::default());
-        let elapsed = fire::<E, ByTicks>(&mut engine, 1..IDLE_TICKS + 1, &nothing);
-        end.wait();
-        elapsed
-    });
-    let mut outcome = Outcome::new(nothing.digest());
-    outcome.time(BESIDE, elapsed, IDLE_TICKS as usize);
     outcome
 }
 

@@ -1,10 +1,8 @@
 //! Resident memory of a process that does one thing. The figures exist on Linux only.
 
 use crate::checksum::Checksum;
-use crate::engines::{Cancel, Engine, Producer};
+use crate::engines::{Engine, Producer};
 use crate::machine::{PEAK, RESIDENT, memory_kib};
-use crate::measure::one_thread::PAIRS_PER_ADVANCE;
-use crate::passes::pair_each;
 use crate::suite::{Outcome, Task};
 use crate::workload::THIRTY_MINUTES;
 
@@ -14,11 +12,11 @@ pub(crate) const LEFT: &str = "left of the peak after all have fired, a second l
 /// Ticks until memory is read again; the advancer is called at each.
 const A_SECOND: u64 = 1_000;
 
-pub(crate) const KIB: f64 = 1024.0;
-pub(crate) const PAYLOAD_BYTES: f64 = 8.0;
+const KIB: f64 = 1024.0;
+const PAYLOAD_BYTES: f64 = 8.0;
 
 /// All timers standing, then all fired, then a second of ticks.
-pub(crate) fn burst<E: Engine>(task: &Task) -> Outcome {
+pub(crate) fn memory<E: Engine>(task: &Task) -> Outcome {
     let (start, mut engine, mut fired) = (memory_kib(RESIDENT), E::new(), Checksum::default());
     let producer = engine.producer();
     // Deadlines are not stored: the process has the engine's memory only.
@@ -35,36 +33,5 @@ pub(crate) fn burst<E: Engine>(task: &Task) -> Outcome {
     outcome.figure("peak, MiB", peak.map(|peak| peak / KIB));
     (1..=A_SECOND).for_each(|tick| engine.advance(THIRTY_MINUTES + tick, &mut fired));
     outcome.figure(LEFT, memory_kib(RESIDENT).zip(peak).map(|(left, peak)| left / peak));
-    outcome
-}
-
-/// Names the growth over rounds of schedule and cancel.
-pub(crate) fn growth(advanced: bool) -> String {
-    let advancer = if advanced { "called now and then" } else { "not called" };
-    format!("growth over rounds of schedule + cancel, MiB, advancer {advancer}")
-}
-
-/// Growth over as many pairs of schedule and cancel as the task has timers.
-pub(crate) fn growth_advanced<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
-    measure_growth::<E>(task, true)
-}
-
-/// As [`growth_advanced`], without calls of the advancer.
-pub(crate) fn growth_alone<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
-    measure_growth::<E>(task, false)
-}
-
-fn measure_growth<E: Engine<Producer: Cancel>>(task: &Task, advanced: bool) -> Outcome {
-    let (start, mut engine) = (memory_kib(RESIDENT), E::new());
-    let producer = engine.producer();
-    for _ in 0..task.timers.div_ceil(PAIRS_PER_ADVANCE) {
-        pair_each(&producer, 0, &[THIRTY_MINUTES; PAIRS_PER_ADVANCE]);
-        if advanced {
-            engine.advance(0, &mut Checksum::default());
-        }
-    }
-    let mut outcome = Outcome::default();
-    let grown = memory_kib(PEAK).zip(start).map(|(peak, start)| (peak - start) / KIB);
-    outcome.figure(growth(advanced), grown);
     outcome
 }

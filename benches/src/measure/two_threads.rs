@@ -17,11 +17,10 @@ use crate::workload::{Spread, Workload};
 /// Bytes a timer that are backed for each run: more than an engine and a workload take.
 pub(crate) const BYTES: usize = 128;
 
-pub(crate) const CROSS: &str = "cancel, scheduled by another thread";
+const CROSS: &str = "cancel, scheduled by another thread";
 
 /// The operations of [`producers`].
-pub(crate) const OPERATIONS: [&str; 3] =
-    ["schedule, fresh nodes", "schedule, nodes used before", "schedule + cancel"];
+const OPERATIONS: [&str; 2] = ["schedule, nodes used before", "schedule + cancel"];
 
 /// What each operation is measured with, and the number of threads.
 const LAYOUTS: [(&str, usize); 3] = [(ALONE, 1), (APART, 2), (SHARED, 2)];
@@ -40,17 +39,16 @@ pub(crate) fn producers_of_a_lock<E: Engine<Producer: Cancel + Send>>(task: &Tas
 
 /// Measures each operation in each layout, a different layout first in each round.
 fn operations<E: Engine<Producer: Cancel + Send>>(task: &Task, repeats: usize) -> Outcome {
-    let passes: [(bool, Pass<E>); 3] =
-        [(false, (schedule_all, 1)), (true, (schedule_all, 1)), (true, (pairs, 0))];
+    let passes: [Pass<E>; 2] = [(schedule_all, 1), (pairs, 0)];
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let mut outcome = Outcome::new(work.expected(0, 1).digest());
-    for (operation, (used, pass)) in OPERATIONS.into_iter().zip(passes).filter(|_| repeats > 0) {
+    for (operation, pass) in OPERATIONS.into_iter().zip(passes).filter(|_| repeats > 0) {
         let mut times = [Duration::ZERO; 3];
         for nth in (0..3 * repeats).map(|nth| (nth / repeats + task.round) % 3) {
             task.back(LAYOUTS[nth].1 * task.timers * BYTES);
             times[nth] += match LAYOUTS[nth] {
-                (SHARED, _) => on_one::<E>(&work, used, pass),
-                (_, threads) => on_own::<E>(threads, &work, used, pass),
+                (SHARED, _) => on_one::<E>(&work, pass),
+                (_, threads) => on_own::<E>(threads, &work, pass),
             };
         }
         for ((layout, threads), time) in LAYOUTS.into_iter().zip(times) {
@@ -63,15 +61,13 @@ fn operations<E: Engine<Producer: Cancel + Send>>(task: &Task, repeats: usize) -
 /// A pass of a producer over a workload that begins at a tick, and how many copies it leaves.
 type Pass<E> = (fn(&<E as Engine>::Producer, u64, &Workload) -> Duration, usize);
 
-/// Makes a pass in each thread, in nodes used before if `used`. Then fires what it left.
-fn on_own<E: Engine>(threads: usize, work: &Workload, used: bool, (pass, copies): Pass<E>) -> Duration {
-    let base = if used { work.span } else { 0 };
+/// Makes a pass in each thread, in nodes used before. Then fires what it left.
+fn on_own<E: Engine>(threads: usize, work: &Workload, (pass, copies): Pass<E>) -> Duration {
+    let base = work.span;
     let prepare = || {
         let mut engine = E::new();
         let producer = engine.producer();
-        if used {
-            round_trip(&mut engine, 0, work);
-        }
+        round_trip(&mut engine, 0, work);
         move || {
             pass(&producer, base, work);
             engine
@@ -84,7 +80,7 @@ fn on_own<E: Engine>(threads: usize, work: &Workload, used: bool, (pass, copies)
 }
 
 /// As [`on_own`], by two threads on one engine.
-fn on_one<E: Engine<Producer: Send>>(work: &Workload, used: bool, pass: Pass<E>) -> Duration {
+fn on_one<E: Engine<Producer: Send>>(work: &Workload, pass: Pass<E>) -> Duration {
     let mut engine = E::new();
     let mut make = |base, (pass, copies): Pass<E>| {
         let prepare = [engine.producer(), engine.producer()].map(|producer| {
@@ -97,10 +93,8 @@ fn on_one<E: Engine<Producer: Send>>(work: &Workload, used: bool, pass: Pass<E>)
         fire_all(&mut engine, base + work.span, &work.expected(base, 2 * copies));
         elapsed
     };
-    if used {
-        make(0, (schedule_all, 1));
-    }
-    make(if used { work.span } else { 0 }, pass)
+    make(0, (schedule_all, 1));
+    make(work.span, pass)
 }
 
 /// One thread schedules all; another one cancels them, in random order.

@@ -27,8 +27,7 @@ use fastrand::Rng;
 use shardwheel::{Job, ManualClock, Timer};
 
 use crate::draw::{magnitude, once_in};
-use crate::log::Log;
-use crate::seeds::Played;
+use crate::log::{Log, Played};
 use books::Books;
 use model::Model;
 use waits::Wait;
