@@ -132,17 +132,6 @@ fn a_reset_to_the_past_is_ready_before_the_tick_ends() {
     is_balanced(&timer);
 }
 
-/// The time counts from the call, not from the first poll. Promise 1.
-#[test]
-fn a_sleep_counts_from_its_creation() {
-    let (timer, clock) = manual();
-    let mut sleep = timer.sleep(ms(50));
-    clock.advance(ms(30));
-    is_pending(&mut sleep, Waker::noop());
-    clock.advance(ms(20));
-    assert_eq!(ready(&mut sleep), Ok(()));
-}
-
 /// The longest sleep does not wrap, has no deadline that an `Instant` can represent, and can be
 /// dropped. Promise 4.
 #[test]

@@ -54,21 +54,6 @@ fn members_of_all_kinds_end_together() {
     }
 }
 
-/// A group can be used again after `cancel_all`.
-#[test]
-fn a_group_can_be_used_again() {
-    let (timer, clock) = manual();
-    let (group, fired) = (timer.group(), Count::default());
-    for round in 1..=3 {
-        after(&group, ms(5), fired.adds());
-        clock.advance(ms(5));
-        assert_eq!(fired.get(), round);
-        after(&group, ms(5), || unreachable!("it is cancelled"));
-        assert_eq!(group.cancel_all(), 1);
-        clock.advance(ms(5));
-    }
-}
-
 /// The last handle's drop ends the members; the drop of another one ends none.
 #[test]
 fn the_last_handle_ends_the_members() {
