@@ -124,26 +124,6 @@ fn a_manual_clock_has_no_threads() {
     assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
 }
 
-/// A user-defined clock at double speed halves every wait, and makes no callback early by that
-/// clock.
-#[test]
-fn a_user_defined_clock_sets_the_speed() {
-    struct Double(Instant);
-    impl Clock for Double {
-        fn now(&self) -> Instant {
-            self.0 + 2 * self.0.elapsed()
-        }
-    }
-    let start = Instant::now();
-    let timer = Timer::builder().clock(Double(start)).shards(1).built();
-    let (sender, receiver) = mpsc::channel();
-    let (begin, inner) = (timer.now(), timer.clone());
-    let tell = move || sender.send(inner.now() - begin).expect("the test waits");
-    after(&timer, ms(100), tell);
-    let passed = hear(&receiver);
-    assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
-}
-
 /// A clock that wraps a manual clock, and returns it from `as_manual`, is driven by it.
 #[test]
 fn a_clock_that_wraps_a_manual_clock_is_driven_by_it() {
