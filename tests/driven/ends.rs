@@ -8,9 +8,7 @@ use futures::executor::block_on;
 use shardwheel::{ScheduleErrorKind, Timer};
 
 use crate::by_hand;
-use crate::support::Bell;
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::{Bell, HOUR};
 
 #[test]
 fn the_drop_of_the_driver_ends_the_timer() {

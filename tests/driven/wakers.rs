@@ -10,9 +10,7 @@ use std::time::Duration;
 use shardwheel::{DelayQueue, QueueKey, Timer};
 
 use crate::by_hand;
-use crate::support::{Bell, To, hooked, in_time};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::{Bell, HOUR, To, hooked, in_time};
 
 #[test]
 fn an_earlier_timer_wakes_a_later_one_does_not() {

@@ -12,10 +12,7 @@ use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer, Waiting, interval, now, sleep, timeout};
 
-use crate::support::{Count, hear, ms, secs};
-
-/// Far more than the real time that a test takes.
-const HOUR: Duration = Duration::from_secs(3_600);
+use crate::support::{Count, HOUR, hear, ms, secs};
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
