@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -58,22 +58,6 @@ fn pinned_shards_have_threads_of_their_own() {
     while begin.elapsed() < ms(500) {
         assert_eq!(threads_of(&timer).len(), 2);
     }
-}
-
-/// A callback on each shard but one waits for a timer of the last shard.
-#[test]
-fn callbacks_that_block_hold_up_no_other_shard() {
-    let timer = spread().built();
-    let (go, wait): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
-    let (done, returned) = channel();
-    for wait in wait {
-        let done = done.clone();
-        let blocks = move || _ = done.send(wait.recv_timeout(PATIENCE).is_ok());
-        after(&timer, ms(5), blocks);
-    }
-    let release = move || go.iter().for_each(|go| _ = go.send(()));
-    after(&timer, ms(10), release);
-    assert!((0..3).all(|_| returned.recv().expect("each callback returns")));
 }
 
 /// A callback blocks while its shard's driver holds other shards in which nothing is pending. Then a
