@@ -118,6 +118,7 @@ fn missed_occurrences_are_made_up_skipped_or_delayed() {
     assert_eq!(at(Missed::Burst, whole), [400, 400, 400, 400, 500].map(ms));
     assert_eq!(at(Missed::Skip, whole), [400, 400, 500].map(ms));
     assert_eq!(at(Missed::Delay, whole), [400, 500].map(ms));
+    assert_eq!(at(Missed::Delay, [0, 200, 100]), [200, 200, 300].map(ms), "the second is due right now");
 }
 
 /// Occurrences that pass while the callback runs count as missed too. Promise 7.
