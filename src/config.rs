@@ -204,25 +204,6 @@ mod tests {
         Config::builder().tick(Duration::from_nanos(nanos)).build().expect("a tick that is not zero")
     }
 
-    /// Division by the tick is exact for all small pairs and near 2^32 and 2^53.
-    #[test]
-    fn tick_division_is_exact() {
-        let near = |centre: u64| centre - 3..=centre + 3;
-        let values = (0..200).chain(near(1 << 32)).chain(near(1 << 53)).collect::<Vec<u64>>();
-        for tick in (1..64).chain(near(1 << 32)) {
-            let config = with_tick(tick);
-            for &nanos in &values {
-                let duration = Duration::from_nanos(nanos);
-                let (floor, ceil) = (config.ticks_floor(duration), config.ticks_ceil(duration));
-                assert!(
-                    floor * tick <= nanos && nanos < (floor + 1) * tick,
-                    "{nanos} ns in ticks of {tick}: {floor}"
-                );
-                assert_eq!(ceil, floor + u64::from(nanos % tick != 0), "{nanos} ns in ticks of {tick}");
-            }
-        }
-    }
-
     #[test]
     fn conversions_saturate() {
         let config = with_tick(1);

@@ -61,26 +61,6 @@ fn a_moved_value_is_removed_by_its_key() {
     is_balanced(&timer);
 }
 
-/// Thousands of values are moved, and each comes out by its own key or is removed by it: what the
-/// queue knows of moved values is cleaned up. Promises 2 and 5.
-#[test]
-fn many_values_are_moved() {
-    let (timer, clock) = manual();
-    let queue = DelayQueue::new(&timer);
-    for round in 0..20 {
-        let keys: Vec<_> = (0..1_000).map(|i| queue.insert(i, HOUR).expect("it is open")).collect();
-        assert!(keys.iter().enumerate().all(|(i, key)| queue.reset(key, ms(10 + i as u64 % 7))));
-        for (i, key) in keys.iter().enumerate().filter(|(i, _)| i % 3 == round % 3) {
-            assert_eq!(queue.remove(key), Some(i));
-        }
-        clock.advance(ms(20));
-        let out: Vec<_> = std::iter::from_fn(|| queue.try_recv()).collect();
-        assert!(out.iter().all(|out| out.key == keys[out.value] && out.value % 3 != round % 3));
-        assert!(queue.is_empty() && (666..=667).contains(&out.len()));
-    }
-    is_balanced(&timer);
-}
-
 /// A key of another queue finds nothing, on the same timer or another, whatever the values are.
 /// Promise 6.
 #[test]

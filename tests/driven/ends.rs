@@ -7,9 +7,8 @@ use std::time::Duration;
 use futures::executor::block_on;
 use shardwheel::{ScheduleErrorKind, Timer};
 
-use crate::{Wakes, by_hand};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::by_hand;
+use crate::support::{Bell, HOUR};
 
 #[test]
 fn the_drop_of_the_driver_ends_the_timer() {
@@ -28,12 +27,12 @@ fn the_drop_of_the_driver_ends_the_timer() {
 fn a_shutdown_wakes_the_loop_and_gives_back_what_is_pending() {
     let (_, timer, mut driver) = by_hand();
     timer.schedule_after(HOUR, || ()).unwrap();
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     driver.register_waker(&waker);
     driver.next_deadline();
     let unfired = thread::scope(|scope| scope.spawn(|| timer.shutdown().count()).join().unwrap());
     assert_eq!(unfired, 1);
-    assert_eq!(wakes.count(), 1);
+    assert_eq!(wakes.rings(), 1);
     assert_eq!((driver.turn(), driver.next_deadline(), driver.has_ended()), (0, None, true));
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Clock, Driver, Timer};
 
-use crate::support::{hear, in_time, ms};
-use crate::{Wakes, by_hand};
+use crate::by_hand;
+use crate::support::{Bell, hear, in_time, ms};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -165,7 +165,7 @@ fn a_sleep_that_ends_early_makes_nothing_early() {
     let (clock, timer, mut driver) = by_hand();
     let (sender, receiver) = mpsc::channel();
     timer.schedule_after(ms(10), move || sender.send(()).unwrap()).unwrap();
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     let asked = Cell::new(0);
     let mut run = pin!(driver.run(|_| {
         asked.set(asked.get() + 1);
@@ -173,7 +173,7 @@ fn a_sleep_that_ends_early_makes_nothing_early() {
     }));
     for polls in 1..=20 {
         assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!((asked.get(), wakes.count()), (polls, polls), "each poll asks, and wakes the task");
+        assert_eq!((asked.get(), wakes.rings()), (polls, polls), "each poll asks, and wakes the task");
         assert!(receiver.try_recv().is_err());
     }
     clock.advance(ms(10));
@@ -192,12 +192,12 @@ fn a_crowd_leaves_the_runtime_time_for_other_tasks() {
         timer.schedule_after(ms(1), move || _ = fired.fetch_add(1, Ordering::SeqCst)).unwrap();
     }
     clock.advance(ms(2));
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     let mut run = pin!(driver.run(|_| std::future::pending()));
     let mut polls = 0;
     while fired.load(Ordering::SeqCst) < 5_000 * shards {
         let before = fired.load(Ordering::SeqCst);
-        assert_eq!(wakes.count(), polls, "it wakes itself while more is due");
+        assert_eq!(wakes.rings(), polls, "it wakes itself while more is due");
         assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         let ran = fired.load(Ordering::SeqCst) - before;
         assert!(ran <= 1_024 * shards && ran > 0, "{ran}");
@@ -231,7 +231,7 @@ fn the_drop_of_the_future_loses_nothing() {
         let sender = sender.clone();
         timer.schedule_after(ms(millis), move || sender.send(millis).unwrap()).unwrap();
     }
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     let mut context = Context::from_waker(&waker);
     assert!(pin!(driver.run(|_| std::future::pending())).poll(&mut context).is_pending());
     clock.advance(ms(1));
@@ -241,9 +241,9 @@ fn the_drop_of_the_future_loses_nothing() {
         let mut run = pin!(driver.run(|_| std::future::pending()));
         assert!(run.as_mut().poll(&mut context).is_pending());
         assert_eq!(receiver.try_recv(), Ok(2));
-        let before = wakes.count();
+        let before = wakes.rings();
         drop(timer);
-        assert!(wakes.count() > before, "the end of the timer wakes the task");
+        assert!(wakes.rings() > before, "the end of the timer wakes the task");
         assert!(run.as_mut().poll(&mut context).is_ready());
     }
     assert!(pin!(driver.run(|_| std::future::pending())).poll(&mut context).is_ready(), "at once");

@@ -9,23 +9,21 @@ use std::time::Duration;
 
 use shardwheel::{DelayQueue, QueueKey, Timer};
 
-use crate::support::{To, hooked, in_time};
-use crate::{Wakes, by_hand};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::by_hand;
+use crate::support::{Bell, HOUR, To, hooked, in_time};
 
 #[test]
 fn an_earlier_timer_wakes_a_later_one_does_not() {
     let (_, timer, mut driver) = by_hand();
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     driver.register_waker(&waker);
     timer.schedule_after(HOUR, || ()).unwrap();
     let before = driver.next_deadline().unwrap();
-    let woken = wakes.count();
+    let woken = wakes.rings();
     thread::scope(|scope| drop(scope.spawn(|| timer.schedule_after(2 * HOUR, || ()).unwrap())));
-    assert_eq!(wakes.count(), woken);
+    assert_eq!(wakes.rings(), woken);
     thread::scope(|scope| drop(scope.spawn(|| timer.schedule_after(HOUR / 2, || ()).unwrap())));
-    assert_eq!(wakes.count(), woken + 1);
+    assert_eq!(wakes.rings(), woken + 1);
     assert!(driver.next_deadline().unwrap() < before);
 }
 
@@ -33,12 +31,12 @@ fn an_earlier_timer_wakes_a_later_one_does_not() {
 #[test]
 fn it_is_registered_once() {
     let (_, timer, mut driver) = by_hand();
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     driver.register_waker(&waker);
     for round in 1..=12 {
         driver.next_deadline();
         timer.schedule_after(HOUR / (1 << round), || ()).unwrap();
-        assert_eq!(wakes.count(), round);
+        assert_eq!(wakes.rings(), round);
     }
 }
 
@@ -48,20 +46,20 @@ fn a_waker_that_comes_late_is_woken_at_once() {
     let (_, timer, mut driver) = by_hand();
     assert_eq!(driver.next_deadline(), None);
     timer.schedule_after(HOUR, || ()).unwrap();
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = Bell::new();
     driver.register_waker(&waker);
-    assert_eq!(wakes.count(), 1);
+    assert_eq!(wakes.rings(), 1);
 }
 
 #[test]
 fn the_last_waker_counts() {
     let (_, timer, mut driver) = by_hand();
-    let [(first, one), (second, other)] = [Wakes::new(), Wakes::new()];
+    let [(first, one), (second, other)] = [Bell::new(), Bell::new()];
     driver.register_waker(&one);
     driver.register_waker(&other);
     driver.next_deadline();
     timer.schedule_after(HOUR, || ()).unwrap();
-    assert_eq!((first.count(), second.count()), (0, 1));
+    assert_eq!((first.rings(), second.rings()), (0, 1));
 }
 
 /// Panics when it is woken.
@@ -143,7 +141,7 @@ fn a_waker_that_panics_otherwise_leaves_the_driver_able_to_wake() {
         let panics = hooked(move |to| {
             assert!(to != panics_in || !arms.load(Ordering::SeqCst), "the waker panics");
         });
-        let (wakes, waker) = Wakes::new();
+        let (wakes, waker) = Bell::new();
         armed.store(panics_in == To::Clone, Ordering::SeqCst);
         let registered = catch_unwind(AssertUnwindSafe(|| driver.register_waker(&panics)));
         assert_eq!(registered.is_err(), panics_in == To::Clone);
@@ -152,7 +150,7 @@ fn a_waker_that_panics_otherwise_leaves_the_driver_able_to_wake() {
         armed.store(false, Ordering::SeqCst);
         driver.next_deadline();
         timer.schedule_after(HOUR, || ()).unwrap();
-        assert_eq!(wakes.count(), 1);
+        assert_eq!(wakes.rings(), 1);
         assert_eq!(timer.stats().panics, u64::from(panics_in == To::Drop));
     }
 }

@@ -9,7 +9,6 @@ use shardwheel::{SleepError, TimeoutError, Timer};
 
 use crate::support::{
     Acts, Bell, HOUR, after, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads,
-    until,
 };
 
 /// Shutdown wakes each sleep once; the sleep then returns an error at every poll. Sleeps are not
@@ -47,31 +46,6 @@ fn dropping_the_last_handle_wakes_each_sleep() {
         sleep.reset(std::time::Instant::now() + HOUR);
         assert!(ready(&mut sleep).expect_err("the timer is still shut down").is_shut_down());
     }
-}
-
-/// Tasks that wait on executors are woken by a shutdown on another thread. Promise 8.
-#[test]
-fn shutdown_wakes_tasks_on_executors() {
-    in_time(|| {
-        let timer = threads(2);
-        let wait =
-            |timer: Timer| async move { timer.sleep(HOUR).await.map_err(|error| error.is_shut_down()) };
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
-        let runtime = runtime.expect("settings of a runtime");
-        let tasks: Vec<_> = (0..100).map(|_| runtime.spawn(wait(timer.clone()))).collect();
-        let inner = timer.clone();
-        let limited = thread::spawn(move || {
-            futures_lite::future::block_on(async { inner.timeout(HOUR, future::pending::<()>()).await })
-        });
-        until("all tasks wait", || timer.stats().pending == 101);
-        assert!(timer.shutdown().is_empty());
-        for task in tasks {
-            assert_eq!(runtime.block_on(task).expect("the thread does not panic"), Err(true));
-        }
-        let ended = limited.join().expect("the thread does not panic");
-        assert!(matches!(ended, Err(TimeoutError::Sleep(error)) if error.is_shut_down()));
-        is_balanced(&timer);
-    });
 }
 
 /// A sleep that was over before the shutdown returns success, whether or not it was polled; a sleep

@@ -12,7 +12,7 @@ use futures::future::FusedFuture;
 use futures::stream::{FusedStream, StreamExt};
 use shardwheel::{Elapsed, Missed, Timer, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 
-use crate::support::{Bell, HOUR, after, hear, in_time, is_pending, ms, poll, ready, until};
+use crate::support::{HOUR, after, hear, in_time, is_pending, ms, ready};
 
 /// All threads get the same timer.
 #[test]
@@ -71,25 +71,6 @@ fn a_global_sleep_that_is_over_is_ready_at_once() {
     assert!(late.is_elapsed());
     ready(&mut late);
     assert!(late.is_terminated() && late.is_elapsed());
-}
-
-/// A sleep is reset in place, either way, without a pin. Promise 1.
-#[test]
-fn a_global_sleep_is_reset() {
-    let (bell, waker) = Bell::new();
-    let mut sleep = sleep(HOUR);
-    is_pending(&mut sleep, &waker);
-    assert!(!sleep.is_elapsed() && !sleep.is_terminated());
-    sleep.reset(Instant::now());
-    ready(&mut sleep);
-    let deadline = Instant::now() + ms(5);
-    sleep.reset(deadline);
-    assert_eq!(sleep.deadline(), Some(deadline));
-    while poll(&mut sleep, &waker).is_pending() {
-        let rings = bell.rings();
-        until("the waker is woken", || bell.rings() > rings || sleep.is_elapsed());
-    }
-    assert!(Instant::now() >= deadline);
 }
 
 /// A limit yields the future's output, or `Elapsed`, an error that is `TimedOut`. Promise 2.

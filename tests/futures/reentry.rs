@@ -4,12 +4,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
-use std::thread;
 
 use shardwheel::{ManualClock, Sleep, Timer};
 
 use crate::support::{
-    Acts, Bell, HOUR, SOON, after, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
 /// A sleep wakes a waker that runs `action`, on a manual clock and on threads, within a time limit.
@@ -38,17 +37,6 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
     });
 }
 
-/// A waker schedules, reschedules and cancels. Promises 3 and 7.
-#[test]
-fn a_waker_may_schedule() {
-    let action = |timer: &Timer| {
-        let key = after(timer, HOUR, || ());
-        let moved = timer.reschedule_after(key, ms(500)).expect("the timer is pending");
-        (timer.cancel(moved), timer.stats().pending)
-    };
-    woken(action, |_, seen| assert_eq!(seen, (true, 0)));
-}
-
 /// A waker makes, polls, resets and drops other sleeps. Promise 7.
 #[test]
 fn a_waker_may_use_other_sleeps() {
@@ -62,39 +50,6 @@ fn a_waker_may_use_other_sleeps() {
         Arc::strong_count(&bell)
     };
     woken(action, |timer, seen| assert_eq!((seen, timer.stats().pending), (1, 0)));
-}
-
-/// A waker shuts the timer down: other sleeps are woken meanwhile, and what has not fired comes
-/// back. Promises 7 and 8.
-#[test]
-fn a_waker_may_shut_the_timer_down() {
-    let action = |timer: &Timer| {
-        let (bell, waker) = Bell::new();
-        let mut sleep = timer.sleep(HOUR);
-        is_pending(&mut sleep, &waker);
-        after(timer, HOUR, || ());
-        let unfired = timer.shutdown().len();
-        (unfired, bell.rings(), ready(&mut sleep).is_err_and(|error| error.is_shut_down()))
-    };
-    let check = |timer: &Timer, seen| {
-        assert_eq!(seen, (1, 1, true));
-        assert!(timer.shutdown().is_empty());
-    };
-    woken(action, check);
-}
-
-/// A waker waits for another thread that uses the timer. Promises 3 and 7.
-#[test]
-fn a_waker_may_wait_for_a_thread_that_uses_the_timer() {
-    let action = |timer: &Timer| {
-        let inner = timer.clone();
-        let other = thread::spawn(move || {
-            let key = after(&inner, HOUR, || ());
-            inner.cancel(key)
-        });
-        other.join().expect("the thread does not panic")
-    };
-    woken(action, |_, seen| assert!(seen));
 }
 
 /// A waker drops another sleep that is due with it: that sleep's waker is dropped without a wake,
@@ -197,24 +152,6 @@ fn the_drop_of_a_waker_may_use_the_timer() {
             until("the drop is noted", || log.load(Ordering::SeqCst) == 3);
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);
-        }
-    });
-}
-
-/// A waker drops the last handle of the timer: the timer ends there, on its own thread or on the
-/// clock's. Promises 7 and 8.
-#[test]
-fn a_waker_may_drop_the_last_handle() {
-    in_time(|| {
-        for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
-            let (bell, waker) = Bell::new();
-            let [mut first, mut other] = [SOON, HOUR].map(|delay| timer.sleep(delay));
-            is_pending(&mut other, &waker);
-            is_pending(&mut first, &Acts::waker(move || drop(timer)));
-            clock.advance(SOON);
-            until("the timer is shut down", || bell.rings() == 1);
-            assert_eq!(ready(&mut first), Ok(()));
-            assert!(ready(&mut other).is_err_and(|error| error.is_shut_down()));
         }
     });
 }

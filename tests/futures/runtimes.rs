@@ -119,14 +119,6 @@ fn ten_thousand_tasks_sleep_at_once() {
     is_balanced(&timer);
 }
 
-/// Ten thousand sleeps at once in one task. Promises 1 and 2.
-#[test]
-fn one_task_sleeps_ten_thousand_times_at_once() {
-    let timer = threads(2);
-    futures_lite::future::block_on(many(&timer, 10_000));
-    is_balanced(&timer);
-}
-
 /// Of two selected sleeps the shorter wins and the longer is dropped: nothing stays pending.
 /// Promises 1 and 2.
 #[test]

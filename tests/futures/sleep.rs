@@ -62,21 +62,6 @@ fn a_sleep_polled_after_its_deadline_is_ready_at_once() {
     assert_eq!(timer.stats().scheduled, 0);
 }
 
-/// The same in real time, on a shard that sleeps for good. Promise 1.
-#[test]
-fn a_past_sleep_is_ready_at_once_on_an_idle_timer_in_real_time() {
-    let timer = threads(1);
-    for tick in [0, 1, 20].map(ms) {
-        let mut sleep = timer.sleep(tick);
-        std::thread::sleep(tick);
-        assert_eq!(ready(&mut sleep), Ok(()));
-        assert_eq!(ready(&mut timer.sleep_until(Instant::now())), Ok(()));
-        sleep.reset(Instant::now());
-        assert_eq!(ready(&mut sleep), Ok(()));
-    }
-    assert_eq!(timer.stats().scheduled, 0);
-}
-
 /// A sleep is not ready a nanosecond before its deadline, and at its deadline it is, within a tick.
 /// Promise 1.
 #[test]
@@ -130,17 +115,6 @@ fn a_reset_to_the_past_is_ready_before_the_tick_ends() {
         assert_eq!(ready(sleep), Ok(()), "{deadline} ms");
     }
     is_balanced(&timer);
-}
-
-/// The time counts from the call, not from the first poll. Promise 1.
-#[test]
-fn a_sleep_counts_from_its_creation() {
-    let (timer, clock) = manual();
-    let mut sleep = timer.sleep(ms(50));
-    clock.advance(ms(30));
-    is_pending(&mut sleep, Waker::noop());
-    clock.advance(ms(20));
-    assert_eq!(ready(&mut sleep), Ok(()));
 }
 
 /// The longest sleep does not wrap, has no deadline that an `Instant` can represent, and can be
@@ -383,17 +357,4 @@ fn a_refused_sleep_tries_again_after_a_reset() {
     clock.advance(ms(5));
     assert_eq!(ready(&mut second), Ok(()));
     is_balanced(&timer);
-}
-
-/// A sleep and a timeout that are first polled after their deadline need no room. Promise 5.
-#[test]
-fn a_sleep_past_its_deadline_needs_no_room() {
-    let timer = Timer::builder().shards(1).max_pending(1).built();
-    timer.schedule_after(HOUR, || ()).expect("there is room for one");
-    let mut sleep = timer.sleep(ms(5));
-    std::thread::sleep(ms(20));
-    assert!(sleep.is_elapsed());
-    assert_eq!(ready(&mut sleep), Ok(()));
-    let mut early = timer.sleep(HOUR);
-    assert!(ready(&mut early).expect_err("there is no room").is_full());
 }

@@ -74,21 +74,6 @@ fn a_waker_replaced_while_the_sleep_fires_is_not_lost() {
     is_balanced(&timer);
 }
 
-/// A task polls with a second waker that wakes the same task: the waker need not be replaced, and a
-/// waker of that task is woken. Promise 2.
-#[test]
-fn a_waker_of_the_same_task_need_not_be_replaced() {
-    let (timer, clock) = manual();
-    let (bell, waker) = Bell::new();
-    let mut sleep = timer.sleep(ms(10));
-    is_pending(&mut sleep, &waker);
-    is_pending(&mut sleep, &waker.clone());
-    drop(waker);
-    assert_eq!(Arc::strong_count(&bell), 2);
-    clock.advance(ms(10));
-    assert_eq!((bell.rings(), Arc::strong_count(&bell)), (1, 1));
-}
-
 /// A waker that panics is caught, counted and reported without a key; later wakers are woken.
 /// Promise 7.
 #[test]

@@ -35,18 +35,6 @@ fn a_fraction_of_a_tick_rounds_up() {
     assert_eq!(drain(&mut advancer, config.ticks_floor(Duration::from_nanos(6_000))), [(6, "rounded up")]);
 }
 
-/// The same timer, cancelled at tick 16: the first cancel returns the payload, the second returns
-/// nothing, and the timer never fires. Promise 2.
-#[test]
-fn a_timer_beyond_the_wheel_can_be_cancelled_once() {
-    let mut rig = Rig::new(16, 0);
-    let key = rig.set(63);
-    (0..=16).for_each(|now| assert_eq!(rig.at(now), []));
-    assert_eq!(rig.scheduler.cancel(key), Some(63));
-    assert_eq!(rig.scheduler.cancel(key), None);
-    (17..200).for_each(|now| assert_eq!(rig.at(now), []));
-}
-
 /// The caller takes only one of two due timers. The other is still counted, keeps the shard from
 /// sleeping, and fires at the next advance, even if that does not move the clock. Promises 2 and 8.
 #[test]

@@ -192,18 +192,6 @@ fn cancel_returns_the_payload_once() {
     assert_eq!(rig.at(Tick::MAX), []);
 }
 
-/// A cancel after the timer has fired returns nothing, also when it is repeated. Promise 2.
-#[test]
-fn cancel_after_firing_returns_nothing() {
-    let mut rig = Rig::new(16, 0);
-    for deadline in [1, 20, 5_000] {
-        let key = rig.set(deadline);
-        assert_eq!(rig.at(deadline), [deadline]);
-        assert_eq!(rig.scheduler.cancel(key), None);
-        assert_eq!(rig.scheduler.cancel(key), None);
-    }
-}
-
 /// A cancel from the loop that has just taken the timer returns nothing: the payload is the
 /// caller's already. Promise 2.
 #[test]

@@ -15,7 +15,7 @@
 //! | `keys.rs`, `limits.rs` | keys; limits and refusals |
 //! | `clocks.rs` | clocks that jump, stand still or go backwards |
 //! | `memory.rs`, `maintenance.rs` | memory that cancelled timers give back |
-//! | `random.rs` | random operations against a model, and periods |
+//! | `periods.rs` | timers that are scheduled again whenever they fire |
 //! | `surface/` | types, payloads, errors, panics and ends |
 //! | `threads/` | several threads on one shard, with a ledger of all payloads |
 //! | `ledger.rs` | the ledger itself |
@@ -32,7 +32,7 @@ mod ledger;
 mod limits;
 mod maintenance;
 mod memory;
-mod random;
+mod periods;
 mod rig;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]

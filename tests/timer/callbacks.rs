@@ -1,15 +1,14 @@
 //! What a callback may do: schedule, cancel, reschedule, move the clock, use another timer.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Built, Count, HOUR, Log, after, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, pass,
-    secs, threads, until,
+    Built, Count, HOUR, Log, after, both, by_hand, in_time, is_balanced, manual, ms, on_shard, pass, secs,
+    threads, until,
 };
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
@@ -38,17 +37,6 @@ fn a_callback_that_schedules_itself_runs_at_each_tick() {
     is_balanced(&timer);
     // The pending callback holds a handle of its timer.
     assert_eq!(timer.shutdown().len(), 1);
-}
-
-/// The same in real time. Promise 1.
-#[test]
-fn a_callback_that_schedules_itself_is_never_early_in_real_time() {
-    let timer = Timer::builder().tick(ms(20)).shards(1).built();
-    let (runs, begin) = (Count::default(), Instant::now());
-    rearm(&timer, ms(20), 4, runs.clone());
-    until("the callback has run five times", || runs.get() == 5);
-    assert!(begin.elapsed() >= ms(100), "none was early");
-    is_balanced(&timer);
 }
 
 /// A callback that schedules itself for the past, or for now, runs once a tick: the current tick
@@ -262,31 +250,4 @@ fn callbacks_run_in_the_order_of_their_deadlines() {
     assert_eq!(seen.len(), 1_000);
     assert!(seen.iter().all(|(due, at)| due == at) && seen.is_sorted());
     assert_eq!(run(), seen);
-}
-
-/// A callback may wait for another thread that uses the timer: the timer holds no lock while a
-/// callback runs. Promises 3 and 7.
-#[test]
-fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
-    in_time(|| {
-        for (timer, clock) in both() {
-            let (inner, done) = (timer.clone(), Arc::new(OnceLock::new()));
-            let (sender, receiver) = mpsc::channel();
-            let own = Arc::clone(&done);
-            let callback = move || {
-                let other = thread::spawn(move || {
-                    let key = after(&inner, HOUR, || ());
-                    let moved = inner.reschedule_after(key, HOUR / 2).expect("the timer is pending");
-                    (inner.cancel(moved), inner.stats().pending)
-                });
-                own.set(other.join().expect("the thread does not panic")).expect("it runs once");
-                sender.send(()).expect("the test waits");
-            };
-            after(&timer, ms(1), callback);
-            pass(&clock, ms(1));
-            hear(&receiver);
-            assert_eq!(done.get(), Some(&(true, 0)));
-            is_balanced(&timer);
-        }
-    });
 }

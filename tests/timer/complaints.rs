@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use shardwheel::{Clock, Timer};
 
@@ -11,21 +11,6 @@ use crate::support::{
     Built, Count, Dropped, HOUR, Log, after, both, fires, hear, in_time, is_balanced, ms, pass, secs,
     threads, until,
 };
-
-const DAY: Duration = secs(24 * 60 * 60);
-
-/// Timers that were due in more than twelve days made short timers hang. Promise 1.
-#[test]
-fn far_timers_do_not_delay_near_timers_in_real_time() {
-    let timer = threads(2);
-    for day in [12, 13, 20, 400, 4_000] {
-        after(&timer, day * DAY, || unreachable!("the timer is far away"));
-    }
-    for _ in 0..10 {
-        fires(&timer, ms(5));
-    }
-    assert_eq!(timer.stats().pending, 5);
-}
 
 /// Timeouts of five minutes, each cancelled soon after, at more than a hundred thousand a second: a
 /// cancel drops what the callback holds, and nodes are reused long before the first deadline.
@@ -45,25 +30,6 @@ fn cancelled_timeouts_hold_no_memory() {
     assert_eq!(timer.stats().pending, open.len());
     assert!(timer.stats().node_capacity <= 65_536, "{:?}", timer.stats());
     assert!(open.into_iter().all(|key| timer.cancel(key)));
-    is_balanced(&timer);
-}
-
-/// The same where each timeout is shorter than the one before, so no new timer can use a cancelled
-/// node: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
-#[test]
-fn ever_shorter_cancelled_timeouts_hold_no_memory() {
-    let timer = threads(1);
-    let (rounds, batch) = (400_u64, 500);
-    let mut most = 0;
-    for round in 0..rounds {
-        let delay = |i: u64| secs(300_000) - ms(600 * (round * batch + i));
-        let keys: Vec<_> = (0..batch).map(|i| after(&timer, delay(i), || ())).collect();
-        assert!(keys.into_iter().all(|key| timer.cancel(key)));
-        until("the nodes are swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
-        most = most.max(timer.stats().node_capacity);
-    }
-    let stats = timer.stats();
-    assert!(stats.swept > 0 && most <= 65_536, "{stats:?}");
     is_balanced(&timer);
 }
 
@@ -97,22 +63,6 @@ fn a_few_cancelled_timers_of_a_burst_keep_no_memory() {
     is_balanced(&timer);
 }
 
-/// While a shard was idle its clock fell far behind; timers that were then set relative to the true
-/// time fired early. Promise 1.
-#[test]
-fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
-    let timer = threads(1);
-    for _ in 0..5 {
-        thread::sleep(ms(30));
-        let (sender, receiver) = mpsc::channel();
-        let begin = Instant::now();
-        let tell = move || sender.send(begin.elapsed()).expect("the test waits");
-        after(&timer, ms(10), tell);
-        let took = hear(&receiver);
-        assert!(took >= ms(10) && took < secs(5), "{took:?}");
-    }
-}
-
 /// A clock that is set back, as a wall clock is, makes no timer early and loses none; a clock that
 /// jumps ahead makes due what is due by then. Promises 1 and 4.
 #[test]
@@ -140,18 +90,6 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
         assert!(took + ms(20) >= delay, "{took:?} for {delay:?}");
     }
     is_balanced(&timer);
-}
-
-/// The system's wall clock has no effect: a deadline is an `Instant`. Promise 1.
-#[test]
-fn deadlines_go_by_the_monotonic_clock() {
-    let (timer, begin, wall) = (threads(1), Instant::now(), SystemTime::now());
-    let (sender, receiver) = mpsc::channel();
-    let deadline = begin + ms(50);
-    let tell = move || sender.send(Instant::now()).expect("the test waits");
-    timer.schedule_at(deadline, tell).expect("the timer is open");
-    assert!(hear(&receiver) >= deadline);
-    assert!(timer.now() >= deadline && SystemTime::now() != wall);
 }
 
 /// How often the thread of this name has gone to sleep; none where the system does not say.

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -13,10 +13,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{Drivers, Placement, Timer, TimerBuilder, TimerKey};
 
 use crate::support::ledger::{End, Ledger};
-use crate::support::{Built, after, ms};
-
-/// What happens in time on an idle machine has happened after this.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{Built, PATIENCE, after, ms, until};
 
 /// A timer of four shards. The calling thread schedules on all of them in turn.
 fn spread() -> TimerBuilder {
@@ -34,18 +31,10 @@ fn threads_of(timer: &Timer) -> HashSet<ThreadId> {
     receive.iter().collect()
 }
 
-fn until(what: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !what() {
-        assert!(begin.elapsed() < PATIENCE, "it does not happen");
-        thread::sleep(ms(1));
-    }
-}
-
 #[test]
 fn one_thread_drives_all_shards_while_there_is_little_work() {
     let timer = spread().built();
-    until(|| threads_of(&timer).len() == 1);
+    until("the drivers have shared the work", || threads_of(&timer).len() == 1);
     assert!(timer.stats().shards.iter().all(|shard| shard.scheduled > 0), "all shards were used");
 }
 
@@ -71,22 +60,6 @@ fn pinned_shards_have_threads_of_their_own() {
     }
 }
 
-/// A callback on each shard but one waits for a timer of the last shard.
-#[test]
-fn callbacks_that_block_hold_up_no_other_shard() {
-    let timer = spread().built();
-    let (go, wait): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..3).map(|_| channel()).unzip();
-    let (done, returned) = channel();
-    for wait in wait {
-        let done = done.clone();
-        let blocks = move || _ = done.send(wait.recv_timeout(PATIENCE).is_ok());
-        after(&timer, ms(5), blocks);
-    }
-    let release = move || go.iter().for_each(|go| _ = go.send(()));
-    after(&timer, ms(10), release);
-    assert!((0..3).all(|_| returned.recv().expect("each callback returns")));
-}
-
 /// A callback blocks while its shard's driver holds other shards in which nothing is pending. Then a
 /// timer is scheduled there.
 #[test]
@@ -101,7 +74,7 @@ fn a_shard_that_was_idle_is_not_held_up_either() {
     after(&timer, ms(1), move || assert!(blocks(), "the other shard is held up"));
     is_blocked.recv().expect("the callback runs");
     after(&timer, ms(1), move || _ = release.send(()));
-    until(|| timer.stats().fired == 2);
+    until("the drivers have shared the work", || timer.stats().fired == 2);
     drop(timer.shutdown());
     assert_eq!(timer.stats().panics, 0);
 }
@@ -119,7 +92,7 @@ fn as_many_callbacks_may_block_as_there_are_shards() {
         let (begun, done) = (Arc::clone(&begun), done.clone());
         let blocks = move || {
             begun.fetch_add(1, Ordering::Relaxed);
-            until(|| begun.load(Ordering::Relaxed) == SHARDS);
+            until("the drivers have shared the work", || begun.load(Ordering::Relaxed) == SHARDS);
             _ = done.send(due.elapsed());
         };
         timer.schedule_at(due, blocks).expect("the timer is open");
@@ -137,7 +110,7 @@ fn a_driver_whose_work_has_ended_takes_shards_back() {
     let (timer, threads) =
         (Timer::builder().shards(2).placement(Placement::RoundRobin).built(), Arc::default());
     let busy = keep_busy(&timer, &threads, Duration::from_micros(450));
-    until(|| threads.lock().expect("no callback panics").len() > 1);
+    until("the drivers have shared the work", || threads.lock().expect("no callback panics").len() > 1);
     // Windows of high load end.
     thread::sleep(ms(300));
     busy.into_iter().for_each(|key| assert!(timer.cancel(key)));
@@ -146,7 +119,7 @@ fn a_driver_whose_work_has_ended_takes_shards_back() {
     let note = Arc::clone(&names);
     let name = move || _ = note.lock().expect("no callback panics").insert(thread::current().id());
     timer.schedule_every(ms(1), name).expect("the timer is open");
-    until(|| {
+    until("the drivers have shared the work", || {
         names.lock().expect("no callback panics").clear();
         thread::sleep(ms(20));
         let of_the_timer = names.lock().expect("no callback panics").clone();
@@ -172,9 +145,9 @@ fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>, length: Dur
 fn shards_change_hands_as_work_grows_and_shrinks() {
     let (timer, threads) = (spread().built(), Arc::default());
     let keys = keep_busy(&timer, &threads, Duration::from_micros(400));
-    until(|| threads.lock().expect("no callback panics").len() > 1);
+    until("the drivers have shared the work", || threads.lock().expect("no callback panics").len() > 1);
     keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
-    until(|| threads_of(&timer).len() == 1);
+    until("the drivers have shared the work", || threads_of(&timer).len() == 1);
 }
 
 /// Callbacks that block for a moment, schedule further ones and end the timer, on eight shards.

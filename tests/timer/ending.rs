@@ -84,21 +84,6 @@ fn unfired_callbacks_are_dropped_once() {
     }
 }
 
-/// Three timers of 1 ms have fired: shutdown returns none. Promise 8.
-#[test]
-fn shutdown_returns_nothing_when_all_have_fired() {
-    for (timer, clock) in both() {
-        let count = Count::default();
-        for _ in 0..3 {
-            after(&timer, ms(1), count.adds());
-        }
-        pass(&clock, ms(1));
-        until("the timers fire", || count.get() == 3);
-        assert_eq!(timer.shutdown().count(), 0);
-        is_balanced(&timer);
-    }
-}
-
 /// Five timers of 5 s, shut down at 1 s: five come back, and none fires. Each can be run, and has
 /// its deadline. Promises 1 and 8.
 #[test]

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use shardwheel::{Every, Group, Job, ScheduleErrorKind, Sleep, SleepError, TimeoutError, Timer};
+use shardwheel::{Every, Group, ScheduleErrorKind, Sleep, SleepError, TimeoutError, Timer};
 
 use crate::support::{
     Acts, Bell, Bomb, Count, Dropped, Gate, HOUR, after, before_poll, both, by_hand, hear, in_time,
@@ -51,21 +51,6 @@ fn members_of_all_kinds_end_together() {
         assert!(timer.is_pending(other) && beside.len() == 1);
         assert_eq!(timer.stats().pending, 2);
         is_balanced(&timer);
-    }
-}
-
-/// A group can be used again after `cancel_all`.
-#[test]
-fn a_group_can_be_used_again() {
-    let (timer, clock) = manual();
-    let (group, fired) = (timer.group(), Count::default());
-    for round in 1..=3 {
-        after(&group, ms(5), fired.adds());
-        clock.advance(ms(5));
-        assert_eq!(fired.get(), round);
-        after(&group, ms(5), || unreachable!("it is cancelled"));
-        assert_eq!(group.cancel_all(), 1);
-        clock.advance(ms(5));
     }
 }
 
@@ -496,26 +481,6 @@ fn user_code_may_misbehave_while_a_group_ends() {
         assert!(group.cancel_all() <= 1 && timer.stats().pending == 0);
         is_balanced(&timer);
     }
-}
-
-/// Members whose callbacks an executor runs. A recurring one that waits there when the group ends
-/// does not run.
-#[test]
-fn members_on_an_executor() {
-    let (jobs, waiting) = mpsc::channel::<Job>();
-    let jobs = Mutex::new(jobs);
-    let execute = move |job: Job| drop(jobs.lock().expect("no panic").send(job));
-    let (timer, clock) = by_hand(Timer::builder().executor(execute));
-    let (group, ran) = (timer.group(), Count::default());
-    let (once, every) = (ran.clone(), ran.clone());
-    after(&group, ms(1), move || once.one());
-    group.schedule_every(ms(1), move || every.one()).expect("the timer is open");
-    clock.advance(ms(1));
-    assert_eq!(group.cancel_all(), 1, "the other has fired");
-    waiting.try_iter().for_each(Job::run);
-    clock.advance(ms(1));
-    assert_eq!((ran.get(), group.len(), timer.stats().pending), (1, 0, 0));
-    is_balanced(&timer);
 }
 
 /// One end of each timer: added, moved, cancelled and fired by several threads, while others cancel

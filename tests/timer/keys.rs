@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shardwheel::{Timer, TimerKey};
 
-use crate::support::{Count, HOUR, after, both, is_balanced, manual, ms, pass, secs, threads};
+use crate::support::{Bomb, Count, HOUR, after, both, is_balanced, manual, ms, pass, secs, threads};
 
 /// A timer says of a key whether its timer is pending, and when it is due, rounded up to a tick.
 /// Promise 6.
@@ -125,12 +125,6 @@ fn a_guard_without_a_timer_does_nothing() {
 /// A guard that is dropped while a panic unwinds cancels a callback whose drop panics. Promise 7.
 #[test]
 fn a_guard_may_be_dropped_in_a_panic() {
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("a drop panics");
-        }
-    }
     let (timer, _clock) = manual();
     let bomb = Bomb;
     let key = after(&timer, HOUR, move || drop(bomb));
@@ -199,12 +193,6 @@ fn a_weak_handle_keeps_no_timer_alive() {
 /// them; a panic in a drop comes after the others. Promises 2 and 7.
 #[test]
 fn a_batch_cancels_and_counts() {
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("a drop panics");
-        }
-    }
     let timer = threads(2);
     let set = || (0..50).map(|i| after(&timer, HOUR + ms(i), || ())).collect::<Vec<_>>();
     let mut keys = set();

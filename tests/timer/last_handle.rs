@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use shardwheel::Timer;
 
 use crate::ending::named;
-use crate::support::{Built, Count, Dropped, HOUR, after, are_threads, both, by_hand, hear, ms, pass, until};
+use crate::support::{Count, Dropped, HOUR, after, are_threads, both, hear, ms, pass, until};
 
 /// When the last handle is dropped the threads end, and callbacks are dropped once; while another
 /// handle exists, neither happens. Promise 8.
@@ -58,24 +58,6 @@ fn a_callback_may_drop_the_last_handle() {
     give.send(timer).expect("the callback waits");
     are_threads("own-", 0);
     until("what is left is dropped", || dropped.get() == 1);
-}
-
-/// The same with a manual clock, which moves on. Promises 7 and 8.
-#[test]
-fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
-    let (timer, clock) = by_hand(Timer::builder().shards(2));
-    let other = Timer::builder().clock(clock.clone()).built();
-    let (dropped, count) = (Count::default(), Count::default());
-    let held = Dropped(dropped.clone());
-    after(&timer, HOUR, move || drop(held));
-    let last = Mutex::new(Some(timer.clone()));
-    after(&timer, ms(1), move || drop(last.lock().map(|mut last| last.take())));
-    after(&other, ms(2), count.adds());
-    drop(timer);
-    assert_eq!(dropped.get(), 0, "the callback holds a handle");
-    clock.advance(ms(5));
-    assert_eq!((dropped.get(), count.get()), (1, 1));
-    drop((other, clock));
 }
 
 /// What is due at the same tick does not run any more: the timer ends with the handle. Promise 8.

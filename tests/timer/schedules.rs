@@ -97,37 +97,28 @@ fn a_period_occurs_as_often_as_it_fits() {
     }
 }
 
-/// The clock jumps over periods: the schedule makes up for them, skips them or delays. Promises 1
-/// and 4.
+/// The clock jumps over periods: the schedule makes up for them, skips them or delays. After a jump
+/// of a whole number of periods the one that is due right now is not missed. Promises 1 and 4.
 #[test]
 fn missed_occurrences_are_made_up_skipped_or_delayed() {
-    let at = |missed| {
+    let at = |missed, [before, jump, after]: [u64; 3]| {
         let (timer, clock) = manual();
         let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
-        clock.advance(ms(200));
-        clock.jump(ms(350));
-        clock.advance(ms(250));
+        clock.advance(ms(before));
+        clock.jump(ms(jump));
+        clock.advance(ms(after));
         is_balanced(&timer);
         log.take()
     };
-    assert_eq!(at(Missed::Burst), [100, 200, 550, 550, 550, 600, 700, 800].map(ms));
-    assert_eq!(at(Missed::Skip), [100, 200, 550, 600, 700, 800].map(ms));
-    assert_eq!(at(Missed::Delay), [100, 200, 550, 650, 750].map(ms));
-}
-
-/// After a jump of a whole number of periods the current occurrence is not missed. Promise 1.
-#[test]
-fn after_a_jump_of_whole_periods_only_those_between_are_missed() {
-    let at = |missed| {
-        let (timer, clock) = manual();
-        let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
-        clock.jump(ms(400));
-        clock.advance(ms(100));
-        log.take()
-    };
-    assert_eq!(at(Missed::Burst), [400, 400, 400, 400, 500].map(ms));
-    assert_eq!(at(Missed::Skip), [400, 400, 500].map(ms), "the one that is due right now is not missed");
-    assert_eq!(at(Missed::Delay), [400, 500].map(ms));
+    let within = [200, 350, 250];
+    assert_eq!(at(Missed::Burst, within), [100, 200, 550, 550, 550, 600, 700, 800].map(ms));
+    assert_eq!(at(Missed::Skip, within), [100, 200, 550, 600, 700, 800].map(ms));
+    assert_eq!(at(Missed::Delay, within), [100, 200, 550, 650, 750].map(ms));
+    let whole = [0, 400, 100];
+    assert_eq!(at(Missed::Burst, whole), [400, 400, 400, 400, 500].map(ms));
+    assert_eq!(at(Missed::Skip, whole), [400, 400, 500].map(ms));
+    assert_eq!(at(Missed::Delay, whole), [400, 500].map(ms));
+    assert_eq!(at(Missed::Delay, [0, 200, 100]), [200, 200, 300].map(ms), "the second is due right now");
 }
 
 /// Occurrences that pass while the callback runs count as missed too. Promise 7.

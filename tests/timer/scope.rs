@@ -10,12 +10,9 @@ use std::time::{Duration, Instant};
 
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use shardwheel::{Clock, Deadline, DelayQueue, ManualClock, Timer, Waiting, interval, now, sleep, timeout};
+use shardwheel::{Clock, DelayQueue, ManualClock, Timer, Waiting, interval, now, sleep, timeout};
 
-use crate::support::{Count, hear, ms, secs};
-
-/// Far more than the real time that a test takes.
-const HOUR: Duration = Duration::from_secs(3_600);
+use crate::support::{Count, HOUR, hear, ms, secs};
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -279,18 +276,6 @@ fn scopes_of_two_threads_do_not_meet() {
     });
 }
 
-#[test]
-fn two_threads_share_one_clock() {
-    let clock = ManualClock::new();
-    let run = |wait| {
-        let clock = clock.clone();
-        move || clock.scope(|| clock.run_until_stalled(async { sleep(wait).await })).0
-    };
-    let (first, second) = (thread::spawn(run(HOUR)), thread::spawn(run(2 * HOUR)));
-    assert_eq!((first.join().unwrap(), second.join().unwrap()), (Some(()), Some(())));
-    assert!(clock.elapsed() >= 2 * HOUR);
-}
-
 /// A task that other threads poll takes its scope along, and what it leaves counts in that scope.
 #[test]
 fn a_task_joins_the_scope_that_it_was_made_in() {
@@ -360,17 +345,6 @@ fn an_executors_tasks_are_within_the_scope() {
         pool.run_until_stalled();
     });
     assert_eq!((count.get(), waiting.sleeps, waiting.first), (7, 3, Some(8 * HOUR)));
-}
-
-#[test]
-fn deadlines_go_by_the_clock() {
-    let clock = ManualClock::new();
-    let (left, _) = clock.scope(|| {
-        let deadline = Deadline::after(3 * HOUR);
-        clock.advance(HOUR);
-        (deadline.remaining(), Deadline::current())
-    });
-    assert_eq!(left, (2 * HOUR, None));
 }
 
 /// Tasks whose wakers panic: the rest of the scope ends all the same.

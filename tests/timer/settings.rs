@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::{BuildError, Clock, Executor, Figures, Job, ManualClock, Timer, TimerBuilder};
 
-use crate::support::{Built, Count, after, are_threads, hear, manual, ms, secs, threads, threads_named};
+use crate::support::{Built, Count, after, are_threads, hear, manual, ms, threads, threads_named};
 
 /// The error of these settings.
 fn refusal(builder: TimerBuilder) -> BuildError {
@@ -122,49 +122,6 @@ fn a_manual_clock_has_no_threads() {
     after(&timer, ms(1), tell);
     clock.advance(ms(1));
     assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
-}
-
-/// A user-defined clock at double speed halves every wait, and makes no callback early by that
-/// clock.
-#[test]
-fn a_user_defined_clock_sets_the_speed() {
-    struct Double(Instant);
-    impl Clock for Double {
-        fn now(&self) -> Instant {
-            self.0 + 2 * self.0.elapsed()
-        }
-    }
-    let start = Instant::now();
-    let timer = Timer::builder().clock(Double(start)).shards(1).built();
-    let (sender, receiver) = mpsc::channel();
-    let (begin, inner) = (timer.now(), timer.clone());
-    let tell = move || sender.send(inner.now() - begin).expect("the test waits");
-    after(&timer, ms(100), tell);
-    let passed = hear(&receiver);
-    assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
-}
-
-/// A clock that wraps a manual clock, and returns it from `as_manual`, is driven by it.
-#[test]
-fn a_clock_that_wraps_a_manual_clock_is_driven_by_it() {
-    struct Counting(ManualClock, Count);
-    impl Clock for Counting {
-        fn now(&self) -> Instant {
-            self.1.one();
-            self.0.now()
-        }
-        fn as_manual(&self) -> Option<&ManualClock> {
-            Some(&self.0)
-        }
-    }
-    let (clock, reads) = (ManualClock::new(), Count::default());
-    let wrapped = Counting(clock.clone(), reads.clone());
-    let timer = Timer::builder().clock(wrapped).built();
-    let count = Count::default();
-    timer.schedule_every(ms(10), count.adds()).expect("the timer is open");
-    clock.advance(secs(1));
-    assert_eq!(count.get(), 100);
-    assert!(reads.get() > 100);
 }
 
 /// `Debug` output names what it shows, and prints no closure.

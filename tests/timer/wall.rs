@@ -75,15 +75,6 @@ fn schedule(
     timer.schedule_with(dates, move || entries.add(wall.time())).expect("the timer is open");
 }
 
-/// Promise 1.
-#[test]
-fn dates_are_due_at_their_times() {
-    let (timer, wall, log) = hourly();
-    wall.clock.advance(3 * HOUR);
-    assert_eq!(log.take(), [HOUR, 2 * HOUR, 3 * HOUR]);
-    is_balanced(&timer);
-}
-
 /// It is found out within a minute, and what was skipped is due once.
 #[test]
 fn a_clock_that_is_set_forward_calls_back_once() {

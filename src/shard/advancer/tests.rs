@@ -162,28 +162,6 @@ fn nodes_are_used_again() {
     assert!(scheduler.stats().node_capacity < 32 * DRAIN, "{:?}", scheduler.stats());
 }
 
-/// After a burst, memory waits to be given back, and is given back though the clock stands still.
-#[test]
-fn memory_is_shed_while_the_clock_stands() {
-    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
-    assert!(!advancer.needs_maintenance());
-    schedule(&scheduler, 1, 400_000);
-    let peak = scheduler.stats().node_capacity;
-    assert_eq!(advancer.advance(1).count(), 400_000);
-    (0..64).for_each(|_| drop(advancer.advance(1)));
-    assert!(
-        advancer.needs_maintenance() && scheduler.stats().node_capacity == peak,
-        "it goes as the clock moves"
-    );
-    let mut calls = 0;
-    while advancer.needs_maintenance() {
-        advancer.maintain();
-        calls += 1;
-        assert!(calls < 1_000);
-    }
-    assert!(scheduler.stats().node_capacity <= peak / 3, "{:?}", scheduler.stats());
-}
-
 /// Late timers fire in the order of their deadlines, and those of one tick in the order in which
 /// they were scheduled. So does a timer that is put off meanwhile.
 #[test]

@@ -212,30 +212,6 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
     });
 }
 
-/// The shard's waker schedules a timer for an earlier tick. It is not called within itself without
-/// end, and no timer is lost. Promise 7.
-#[test]
-fn a_waker_may_schedule() {
-    watched(|| {
-        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
-        let (wakes, other) = (Count::default(), scheduler.clone());
-        let count = wakes.clone();
-        let waker = hooked(move |to| {
-            if to == To::Wake {
-                count.one();
-                other.schedule(1, 7).expect("the shard is open");
-            }
-        });
-        advancer.register_waker(&waker);
-        for round in 1..=3 {
-            assert_eq!(advancer.next_expiration(), None);
-            scheduler.schedule(5 + round, 8).expect("the shard is open");
-            assert_eq!(wakes.get() as u64, round, "one wake for each sleep");
-            assert_eq!(advancer.advance(10).count(), 2);
-        }
-    });
-}
-
 /// Each shard's waker schedules on the next shard, and that of the last one on the first.
 #[test]
 fn wakers_may_schedule_in_a_circle() {

@@ -40,15 +40,3 @@ fn a_window_of_any_width_holds_the_chosen_tick() {
         assert!(advancer.into_pending().all(|(deadline, ())| window.contains(&deadline)), "{window:?}");
     }
 }
-
-/// The default settings make a shard whose clock is at 0 and in which nothing is pending.
-#[test]
-fn a_new_shard_is_empty() {
-    let (scheduler, mut advancer) = halves::<u8>();
-    assert_eq!((scheduler.now(), scheduler.len(), scheduler.is_empty()), (0, 0, true));
-    assert_eq!(advancer.next_expiration(), None);
-    assert_eq!(advancer.advance(0).count(), 0);
-    let stats = scheduler.stats();
-    assert_eq!((stats.scheduled, stats.fired, stats.cancelled, stats.pending), (0, 0, 0, 0));
-    assert_eq!(advancer.into_pending().count(), 0);
-}

@@ -80,20 +80,6 @@ fn a_manual_clock_may_be_moved_at_a_threads_end() {
     });
 }
 
-/// A callback shuts its own timer down on a thread that is ending. Promises 7 and 8.
-#[test]
-fn a_callback_may_shut_down_at_a_threads_end() {
-    survives(|| {
-        let (unfired, (timer, clock)) = (Count::default(), manual());
-        let (inner, count) = (timer.clone(), unfired.clone());
-        after(&timer, HOUR, || ());
-        after(&timer, ms(5), move || inner.shutdown().for_each(|_| count.one()));
-        at_a_threads_end(move || clock.advance(ms(5)));
-        assert_eq!(unfired.get(), 1);
-        is_balanced(&timer);
-    });
-}
-
 /// A schedule whose second occurrence is none, or panics, and which may hold a bomb.
 struct Ends {
     first: bool,
@@ -145,33 +131,6 @@ fn a_schedule_and_the_drop_of_its_callback_may_panic() {
             with_neighbours(&timer.group(), ends(), || clock.advance(ms(50)));
             assert_eq!(timer.stats().panics, 2, "of the schedule and of the callback");
         }
-    });
-}
-
-/// A manual timer with one timer, of which the schedule's and the callback's drops panic. The
-/// executor, if any, drops its jobs.
-fn with_two_bombs(executor: bool) -> (Timer, ManualClock, shardwheel::TimerKey) {
-    let builder = Timer::builder();
-    let (timer, clock) = by_hand(if executor { builder.executor(drop::<Job>) } else { builder });
-    let bomb = Bomb;
-    let key = timer.schedule_with(Ends::new(false, Some(Bomb)), move || _ = &bomb);
-    (timer, clock, key.expect("the timer is open"))
-}
-
-/// The canceller, an executor, the timer's end or the caller of `shutdown` drops them. Promise 7.
-#[test]
-fn the_drops_of_a_schedule_and_its_callback_may_panic_on_any_thread() {
-    survives(|| {
-        let (timer, _clock, key) = with_two_bombs(false);
-        drop(catch_unwind(AssertUnwindSafe(|| timer.cancel(key))));
-        assert_eq!((timer.stats().cancelled, timer.stats().pending), (1, 0));
-        let (timer, clock, _) = with_two_bombs(true);
-        clock.advance(ms(50));
-        assert_eq!(timer.stats().pending, 0);
-        drop(with_two_bombs(false));
-        let (timer, ..) = with_two_bombs(false);
-        drop(catch_unwind(AssertUnwindSafe(|| drop(timer.shutdown()))));
-        assert_eq!(timer.stats().handed_back, 1);
     });
 }
 
@@ -256,24 +215,4 @@ fn a_clock_an_executor_and_a_hook_whose_drops_panic() {
             drop(built);
         });
     }
-}
-
-/// A schedule panics in the caller's thread, and so do the drops of the schedule and the callback.
-/// Promise 7.
-#[test]
-fn a_schedule_panics_in_the_callers_thread_and_so_do_the_drops() {
-    survives(|| {
-        let timer = threads(1);
-        let [one, other] = [Bomb, Bomb];
-        let schedule = move |_: Instant| -> Option<Instant> {
-            let _ = &one;
-            panic!("the schedule panics")
-        };
-        let callback = move || {
-            let _ = &other;
-        };
-        let scheduled = catch_unwind(AssertUnwindSafe(|| timer.schedule_with(schedule, callback).is_ok()));
-        assert!(scheduled.is_err(), "the schedule's panic reaches the caller");
-        assert_eq!(timer.stats().pending, 0);
-    });
 }

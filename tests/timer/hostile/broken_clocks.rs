@@ -57,30 +57,6 @@ fn a_panicking_clock_is_counted_and_the_shard_works_on() {
     }
 }
 
-/// The same with a manual clock. The panic may reach the caller of `advance`, which can be called
-/// again. Promise 7.
-#[test]
-fn a_panicking_clock_leaves_a_manual_timer_usable() {
-    for nth in 1..=READINGS {
-        watched(move || {
-            let clock = ManualClock::new();
-            let (timer, fuse) = tampered(Some(clock.clone()), panics);
-            let count = Count::default();
-            for delay in [30, 60, 90] {
-                after(&timer, ms(delay), count.adds());
-            }
-            after(&timer, HOUR, || ());
-            fuse.set(nth);
-            drop(catch_unwind(AssertUnwindSafe(|| clock.advance(ms(100)))));
-            fuse.set(0);
-            clock.advance(ms(100));
-            assert_eq!((count.get(), timer.stats().fired), (3, 3), "reading {nth}");
-            assert_eq!(timer.shutdown().len(), 1);
-            is_balanced(&timer);
-        });
-    }
-}
-
 /// A clock panics while a job runs: the recurring timer goes on, or ends and its callback is
 /// dropped. Promise 7.
 #[test]

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use shardwheel::{Clock, ManualClock, Timer};
 
-use crate::support::{Built, Count, HOUR, after, hear, ms, secs, until, watched};
+use crate::support::{
+    Built, Count, Fuse, HOUR, Tampered, after, hear, is_balanced, ms, secs, until, watched,
+};
 
 /// The system's clock plus a number of milliseconds.
 #[derive(Clone, Default)]
@@ -36,7 +38,8 @@ impl Clock for Set {
 /// Sets a timer for five seconds from now, and counts when it fires.
 type InFiveSeconds = fn(&Timer, Count);
 
-const WAYS: [(&str, InFiveSeconds); 6] = [
+/// Those by instants count from the timer's own time.
+const WAYS: [(&str, InFiveSeconds); 8] = [
     ("schedule_after", |timer, count| _ = after(timer, secs(5), move || count.one())),
     ("schedule_every", |timer, count| {
         timer.schedule_every(secs(5), move || count.one()).expect("the timer is open");
@@ -54,10 +57,6 @@ const WAYS: [(&str, InFiveSeconds); 6] = [
             interval.tick().await
         });
     }),
-];
-
-/// The same by instants, which count from the timer's own time.
-const BY_INSTANTS: [(&str, InFiveSeconds); 2] = [
     ("schedule_at", |timer, count| {
         timer.schedule_at(timer.now() + secs(5), move || count.one()).expect("the timer is open");
     }),
@@ -69,15 +68,6 @@ fn wait<F: Future<Output: Send> + Send + 'static>(count: Count, future: F) {
     thread::spawn(move || {
         drop(block_on(future));
         count.one();
-    });
-}
-
-/// Tries all ways at the same time, because most of the time is waiting.
-fn come_in_five_seconds(ways: &[(&'static str, InFiveSeconds)]) {
-    thread::scope(|scope| {
-        for &way in ways {
-            scope.spawn(move || comes_in_five_seconds(way));
-        }
     });
 }
 
@@ -97,17 +87,16 @@ fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
     });
 }
 
-/// After the clock was set back, each way to set a delay of five seconds takes five seconds.
-/// Promise 1.
+/// After the clock was set back, each way to set a delay of five seconds takes five seconds, also by
+/// `Timer::now`, which returns the time that the timer uses. All ways are tried at the same time,
+/// because most of the time is waiting. Promise 1.
 #[test]
 fn a_clock_that_is_set_back_makes_no_delay_short() {
-    come_in_five_seconds(&WAYS);
-}
-
-/// The same by instants: `Timer::now` returns the time that the timer uses. Promise 1.
-#[test]
-fn now_is_the_time_that_the_timer_uses() {
-    come_in_five_seconds(&BY_INSTANTS);
+    thread::scope(|scope| {
+        for way in WAYS {
+            scope.spawn(move || comes_in_five_seconds(way));
+        }
+    });
 }
 
 /// Ticks of a nanosecond, of which 64 bits hold 584 years, with the clock at its end. Promise 4.
@@ -234,39 +223,26 @@ fn a_manual_clock_moves_although_the_clock_around_it_lags() {
     }
 }
 
-/// A clock around a manual one that panics at one of its readings.
-struct PanicsOnce {
-    manual: ManualClock,
-    readings_left: Arc<AtomicU64>,
-}
-
-impl Clock for PanicsOnce {
-    fn now(&self) -> Instant {
-        let left = self.readings_left.fetch_sub(1, Ordering::SeqCst);
-        assert_ne!(left, 0, "the clock panics once");
-        self.manual.now()
-    }
-
-    fn as_manual(&self) -> Option<&ManualClock> {
-        Some(&self.manual)
-    }
-}
-
 /// A clock that panics once does not keep what is due from the same move of the clock. Promise 1.
 #[test]
 fn what_is_due_fires_in_the_same_move_although_the_clock_panics_once() {
-    for reading in 0..12 {
+    for reading in 1..=12 {
         watched(move || {
-            let (manual, readings_left) = (ManualClock::new(), Arc::new(AtomicU64::new(u64::MAX)));
-            let clock = PanicsOnce { manual: manual.clone(), readings_left: Arc::clone(&readings_left) };
+            let (manual, fuse) = (ManualClock::new(), Fuse::default());
+            let lit = fuse.clone();
+            let before = move || assert!(!lit.goes_off(), "the clock panics once");
+            let clock = Tampered { before, manual: Some(manual.clone()) };
             let timer = Timer::builder().shards(1).clock(clock).built();
             let count = Count::default();
             for due in [5, 7] {
                 after(&timer, ms(due), count.adds());
             }
-            readings_left.store(reading, Ordering::SeqCst);
+            fuse.set(reading);
             manual.advance(ms(10));
             assert_eq!(count.get(), 2, "it panics at reading {reading}");
+            fuse.set(0);
+            assert!(timer.shutdown().is_empty());
+            is_balanced(&timer);
         });
     }
 }

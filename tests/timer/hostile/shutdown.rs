@@ -1,75 +1,15 @@
 //! Shutdown returns, whatever the callbacks do meanwhile.
 
-use std::sync::mpsc::{self, Receiver, sync_channel};
+use std::sync::mpsc::{self, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use futures::channel::oneshot;
-use futures::executor::block_on;
 use shardwheel::{Job, ManualClock, Timer};
 
 use crate::support::{
     Built, Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until,
     watched,
 };
-
-/// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
-fn ends_while_a_callback_waits(wait: fn(Receiver<()>), end: fn(Timer)) {
-    watched(move || {
-        let timer = threads(1);
-        let (begun, has_begun) = mpsc::channel();
-        let (release, released) = mpsc::channel();
-        let callback = move || {
-            begun.send(()).expect("the test waits");
-            wait(released);
-        };
-        after(&timer, ms(1), callback);
-        after(&timer, HOUR, || ());
-        hear(&has_begun);
-        let ender = thread::spawn(move || end(timer));
-        thread::sleep(ms(50));
-        release.send(()).expect("the callback waits");
-        ender.join().expect("the end does not panic");
-    });
-}
-
-fn receives(released: Receiver<()>) {
-    released.recv().expect("it is released");
-}
-
-fn leaves_a_scope(released: Receiver<()>) {
-    thread::scope(|scope| drop(scope.spawn(move || receives(released))));
-}
-
-fn blocks_on(released: Receiver<()>) {
-    let (done, is_done) = oneshot::channel();
-    thread::spawn(move || {
-        receives(released);
-        done.send(()).expect("the callback waits");
-    });
-    block_on(is_done).expect("the other thread sends it");
-}
-
-fn shuts_down(timer: Timer) {
-    assert_eq!(timer.shutdown().len(), 1);
-}
-
-/// A callback waits for a message, for a scoped thread, or for a future, while its timer is shut down
-/// or its last handle is dropped. Promise 8.
-#[test]
-fn the_end_returns_while_a_callback_waits() {
-    type Case = (&'static str, fn(Receiver<()>), fn(Timer));
-    let cases: [Case; 4] = [
-        ("shutdown_returns_while_a_callback_receives", receives, shuts_down),
-        ("shutdown_returns_while_a_callback_leaves_a_scope", leaves_a_scope, shuts_down),
-        ("shutdown_returns_while_a_callback_blocks_on_a_future", blocks_on, shuts_down),
-        ("dropping_the_last_handle_returns_while_a_callback_receives", receives, drop),
-    ];
-    for (name, wait, end) in cases {
-        println!("{name}");
-        ends_while_a_callback_waits(wait, end);
-    }
-}
 
 /// A timer whose shard's thread parks whenever it reads the clock.
 fn with_a_clock_that_parks() -> Timer {
@@ -196,56 +136,6 @@ fn callbacks_may_end_each_others_timer() {
             end_in_a_circle(timers, by_drop, clocks);
         });
     }
-}
-
-/// A callback of a timer, whose clock `pass` moves, runs until a callback of another timer has done
-/// `act`, which therefore does not wait for it.
-fn acts_beside_a_callback(timer: &Timer, pass: impl FnOnce(), act: impl FnOnce() + Send + 'static) {
-    let (begun, has_begun) = mpsc::channel();
-    let (release, released) = mpsc::channel();
-    let callback = move || {
-        begun.send(()).expect("the test waits");
-        hear(&released);
-    };
-    after(timer, ms(1), callback);
-    pass();
-    hear(&has_begun);
-    let (done, is_done) = mpsc::channel();
-    let other = threads(1);
-    let acts = move || {
-        act();
-        release.send(()).expect("the callback waits");
-        done.send(()).expect("the test waits");
-    };
-    after(&other, ms(1), acts);
-    hear(&is_done);
-}
-
-/// A callback that shuts another timer down waits for no callback of that timer. Promise 7.
-#[test]
-fn a_callback_waits_for_no_callback_of_a_timer_that_it_ends() {
-    watched(|| {
-        let timer = threads(1);
-        after(&timer, HOUR, || ());
-        let ended = timer.clone();
-        acts_beside_a_callback(&timer, || (), move || assert_eq!(ended.shutdown().len(), 1));
-    });
-}
-
-/// A callback that moves a clock which another thread drives waits for no callback of that clock;
-/// the other thread runs what is due. Promise 7.
-#[test]
-fn a_callback_waits_for_no_callback_of_a_clock_that_it_moves() {
-    watched(|| {
-        let (timer, clock) = manual();
-        let fired = Count::default();
-        after(&timer, ms(20), fired.adds());
-        let (moved, driven, mut driver) = (clock.clone(), clock.clone(), None);
-        let drive = || driver = Some(thread::spawn(move || driven.advance(ms(1))));
-        acts_beside_a_callback(&timer, drive, move || moved.advance(ms(30)));
-        driver.expect("it has started").join().expect("the thread does not panic");
-        assert_eq!((fired.get(), clock.elapsed()), (1, ms(31)));
-    });
 }
 
 /// Callbacks of several manual clocks move each other's clock. Promise 7.
