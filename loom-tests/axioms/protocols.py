@@ -48,8 +48,6 @@ class Protocol:
     program: Program
     sites: Mapping[str, Place]
     needed: tuple[str, ...]
-    loom: str
-    """The loom models of the same protocol; empty if there is none."""
 
 
 def protocol(
@@ -59,11 +57,10 @@ def protocol(
     bad: Callable[[Any], bool],
     bad_memory: Callable[[Any, dict[str, int]], bool] = lambda _registers, _memory: True,
     needed: tuple[str, ...] = (),
-    loom: str = "",
     **init: int,
 ) -> Protocol:
     orders = {site: place.order() for site, place in sites.items()}
-    return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed, loom)
+    return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed)
 
 
 READ_FENCE = Site(PROTOCOL, "read", "fence(")
@@ -135,7 +132,6 @@ def schedule_against_flush() -> Protocol:
         LIST_SITES,
         bad=lambda r: r.pushed1 and not r.taken1 or r.links == 0,
         needed=("read_fence", "seal_fence", "push", "flush"),
-        loom="hazard_1_*, hazard_5_*",
     )
 
 
@@ -147,7 +143,6 @@ def two_producers_against_flush() -> Protocol:
         LIST_SITES,
         bad=lambda r: r.pushed1 and not r.taken1 or r.pushed2 and not r.taken2 or r.links == 0,
         needed=("read_fence", "seal_fence", "push", "flush"),
-        loom="hazard_1_*",
     )
 
 
@@ -212,7 +207,6 @@ def next_round_of_a_bucket() -> Protocol:
         bad=lambda r: True,
         bad_memory=lambda r, last: not r.pushed or not last["bit"],
         needed=("publish_flushed", "flushed"),
-        loom="hazard_2_*",
         bit=1,
     )
 
@@ -248,7 +242,6 @@ def schedule_against_sleep() -> Protocol:
         SLEEP_SITES | {name: LIST_SITES[name] for name in ("mark", "look")},
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_6_*",
     )
 
 
@@ -281,7 +274,6 @@ def inbox_against_sleep() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees or not r.link,
         needed=("read_fence", "sleep_fence", "push_to_inbox", "take_inbox"),
-        loom="hazard_6_*",
     )
 
 
@@ -312,7 +304,6 @@ def busy_node() -> Protocol:
         },
         bad=lambda r: not r.cancels and not r.fires,
         needed=("read_fence", "pass_fence"),
-        loom="hazard_4_*",
     )
 
 
@@ -335,7 +326,6 @@ def reused_node_against_sleep() -> Protocol:
         SLEEP_SITES | {"fill": Site(CELL, "fill", "word.store("), "word": Site(CELL, "word", "word.load(")},
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_6_*",
     )
 
 
@@ -393,7 +383,6 @@ def schedule_against_the_end() -> Protocol:
             r.accepted + r.took_back == 0 and not r.found or r.accepted and not r.found or r.took_back and r.found
         ),
         needed=("read_fence", "close_fence", "fill_slot", "slot", "fill"),
-        loom="hazard_10_*",
     )
 
 
@@ -462,7 +451,6 @@ def sweep_request_against_sleep() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees or not r.dead,
         needed=("request_fence", "sleep_fence", "request", "take_request"),
-        loom="hazard_8_*",
     )
 
 
@@ -509,7 +497,6 @@ def request_against_a_new_leader() -> Protocol:
         bad=lambda r: True,
         bad_memory=lambda r, last: not r.visits and not last.get("parker1", 0) or not r.due,
         needed=("request_fence", "lead_fence", "request", "take_request"),
-        loom="hazard_14_*",
     )
 
 
@@ -538,7 +525,6 @@ def request_against_a_visit() -> Protocol:
         },
         bad=lambda r: not r.ensures and not r.ensures_too,
         needed=("request_fence", "lead_fence"),
-        loom="hazard_15_*",
     )
 
 
@@ -569,7 +555,6 @@ def request_against_the_watchdog() -> Protocol:
         bad=lambda r: not r.sees,
         bad_memory=lambda _, last: not last["parker"],
         needed=("request_fence", "announce_fence"),
-        loom="hazard_15_*",
     )
 
 
@@ -592,7 +577,6 @@ def parker() -> Protocol:
         bad=lambda r: not r.sees,
         bad_memory=lambda _, last: not last["notified"],
         needed=("notify", "clear"),
-        loom="hazard_14_*",
     )
 
 
@@ -677,7 +661,6 @@ def fire_against_cancel() -> Protocol:
         NODE_SITES,
         bad=lambda r: r.fired + r.cancelled != 1 or r.base != 7,
         needed=("fill", "word"),
-        loom="hazard_4_*",
     )
 
 
@@ -704,7 +687,6 @@ def extend_against_fire() -> Protocol:
         | {"extend_base": Site("shard/node/mod.rs", "extend", "base.load(")},
         bad=lambda r: r.extended and r.fired_as == PENDING or r.extended and r.base != 7,
         needed=("fill", "word"),
-        loom="hazard_4_an_extension_that_won_holds",
     )
 
 
@@ -730,7 +712,6 @@ def move_in_vain_against_cancel() -> Protocol:
         | {"fill_again": Site(CELL, "fill_again", "let (success, failure) =")},
         bad=lambda r: not r.moved and not r.cancelled or r.cancelled and not r.payload,
         needed=("fill", "win", "fill_again"),
-        loom="hazard_4_a_move_in_vain_against_a_cancel",
     )
 
 
@@ -771,7 +752,6 @@ def reuse_against_an_old_key() -> Protocol:
         NODE_SITES | {name: BITS_SITES[name] for name in ("give", "take")},
         bad=lambda r: r.base != 7,
         needed=("give", "take"),
-        loom="hazard_7_*",
         word=PENDING,
         base=7,
     )
@@ -805,7 +785,6 @@ def reuse_after_a_cancel() -> Protocol:
         | {"cancelled": Site(CELL, "cancelled", "word.store("), "peek": Site(CELL, "peek", "word.load(")},
         bad=lambda r: not r.free,
         needed=("cancelled", "give", "take"),
-        loom="hazard_7_*",
         word=PENDING,
     )
 
@@ -828,7 +807,6 @@ def free_bits() -> Protocol:
         bad=lambda _: True,
         bad_memory=lambda _, last: last["word"] == 1 and last["summary"] == 0,
         needed=("give_summary", "take_summary"),
-        loom="`parts`",
     )
 
 
@@ -960,7 +938,6 @@ def registered_waker() -> Protocol:
         },
         bad=lambda r: r.is_old,
         needed=("begin_sleep", "sleep", "replace", "get"),
-        loom="hazard_6_*",
     )
 
 
@@ -1004,7 +981,6 @@ def completed_wake() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_13_*",
         wake_below=ASLEEP,
     )
 
@@ -1065,7 +1041,6 @@ def value_against_a_wait() -> Protocol:
         WAITERS_SITES | STACK_SITES,
         bad=lambda r: not r.found and not r.wakes,
         needed=("push", "take_all"),
-        loom="hazard_17_two_values_against_the_consumers_wait",
     )
 
 
@@ -1085,7 +1060,6 @@ def end_after_the_last_value() -> Protocol:
         (consumer, shard),
         STACK_SITES | END_SITES,
         bad=lambda r: not r.found,
-        loom="hazard_17_a_value_and_the_end_against_the_consumers_wait",
     )
 
 
@@ -1112,7 +1086,6 @@ def drop_of_a_queue() -> Protocol:
         },
         bad=lambda r: r.drop_takes + r.takes != 1,
         needed=("push", "take_all"),
-        loom="hazard_17_two_values_against_the_drop_of_the_queue",
     )
 
 
@@ -1133,7 +1106,6 @@ def end_against_a_wait() -> Protocol:
         WAITERS_SITES | END_SITES,
         bad=lambda r: not r.found and not r.wakes,
         needed=("register", "wake"),
-        loom="hazard_17_a_value_and_the_end_against_the_consumers_wait",
     )
 
 
