@@ -49,8 +49,6 @@ class Protocol:
     program: Program
     sites: Mapping[str, Place]
     needed: tuple[str, ...]
-    loom: str
-    """The loom models of the same protocol; empty if there is none."""
 
 
 def protocol(
@@ -60,11 +58,10 @@ def protocol(
     bad: Callable[[Any], bool],
     bad_memory: Callable[[Any, dict[str, int]], bool] = lambda _registers, _memory: True,
     needed: tuple[str, ...] = (),
-    loom: str = "",
     **init: int,
 ) -> Protocol:
     orders = {site: place.order() for site, place in sites.items()}
-    return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed, loom)
+    return Protocol(Program(name, threads, bad, bad_memory, init, orders), sites, needed)
 
 
 READ_FENCE = Site(PROTOCOL, "fence_and_read", "fence(")
@@ -136,7 +133,6 @@ def schedule_against_flush() -> Protocol:
         LIST_SITES,
         bad=lambda r: r.pushed1 and not r.taken1 or r.links == 0,
         needed=("read_fence", "seal_fence", "push", "flush"),
-        loom="hazard_1_*, hazard_5_*",
     )
 
 
@@ -148,7 +144,6 @@ def two_producers_against_flush() -> Protocol:
         LIST_SITES,
         bad=lambda r: r.pushed1 and not r.taken1 or r.pushed2 and not r.taken2 or r.links == 0,
         needed=("read_fence", "seal_fence", "push", "flush"),
-        loom="hazard_1_*",
     )
 
 
@@ -213,7 +208,6 @@ def next_round_of_a_bucket() -> Protocol:
         bad=lambda r: True,
         bad_memory=lambda r, last: not r.pushed or not last["bit"],
         needed=("publish_flushed", "flushed"),
-        loom="hazard_2_*",
         bit=1,
     )
 
@@ -249,7 +243,6 @@ def schedule_against_sleep() -> Protocol:
         SLEEP_SITES | {name: LIST_SITES[name] for name in ("mark", "look")},
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_6_*",
     )
 
 
@@ -282,7 +275,6 @@ def inbox_against_sleep() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees or not r.link,
         needed=("read_fence", "sleep_fence", "push_to_inbox", "take_inbox"),
-        loom="hazard_6_*",
     )
 
 
@@ -313,7 +305,6 @@ def busy_node() -> Protocol:
         },
         bad=lambda r: not r.cancels and not r.fires,
         needed=("read_fence", "pass_fence"),
-        loom="hazard_4_*",
     )
 
 
@@ -336,7 +327,6 @@ def reused_node_against_sleep() -> Protocol:
         SLEEP_SITES | {"fill": Site(CELL, "fill", "word.store("), "word": Site(CELL, "word", "word.load(")},
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_6_*",
     )
 
 
@@ -394,7 +384,6 @@ def schedule_against_the_end() -> Protocol:
             r.accepted + r.took_back == 0 and not r.found or r.accepted and not r.found or r.took_back and r.found
         ),
         needed=("read_fence", "close_fence", "fill_slot", "slot", "fill"),
-        loom="hazard_10_*",
     )
 
 
@@ -463,7 +452,6 @@ def sweep_request_against_sleep() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees or not r.dead,
         needed=("request_fence", "sleep_fence", "request", "take_request"),
-        loom="hazard_8_*",
     )
 
 
@@ -510,7 +498,6 @@ def request_against_a_new_leader() -> Protocol:
         bad=lambda r: True,
         bad_memory=lambda r, last: not r.visits and not last.get("parker1", 0) or not r.due,
         needed=("request_fence", "lead_fence", "request", "take_request"),
-        loom="hazard_14_*",
     )
 
 
@@ -539,7 +526,6 @@ def request_against_a_visit() -> Protocol:
         },
         bad=lambda r: not r.ensures and not r.ensures_too,
         needed=("request_fence", "lead_fence"),
-        loom="hazard_15_*",
     )
 
 
@@ -570,7 +556,6 @@ def request_against_the_watchdog() -> Protocol:
         bad=lambda r: not r.sees,
         bad_memory=lambda _, last: not last["parker"],
         needed=("request_fence", "announce_fence"),
-        loom="hazard_15_*",
     )
 
 
@@ -593,7 +578,6 @@ def parker() -> Protocol:
         bad=lambda r: not r.sees,
         bad_memory=lambda _, last: not last["notified"],
         needed=("notify", "clear"),
-        loom="hazard_14_*",
     )
 
 
@@ -678,7 +662,6 @@ def fire_against_cancel() -> Protocol:
         NODE_SITES,
         bad=lambda r: r.fired + r.cancelled != 1 or r.base != 7,
         needed=("fill", "word"),
-        loom="hazard_4_*",
     )
 
 
@@ -705,7 +688,6 @@ def extend_against_fire() -> Protocol:
         | {"extend_base": Site("shard/node/mod.rs", "extend", "base.load(")},
         bad=lambda r: r.extended and r.fired_as == PENDING or r.extended and r.base != 7,
         needed=("fill", "word"),
-        loom="hazard_4_an_extension_that_won_holds",
     )
 
 
@@ -731,7 +713,6 @@ def move_in_vain_against_cancel() -> Protocol:
         | {"fill_again": Site(CELL, "fill_again", "let (success, failure) =")},
         bad=lambda r: not r.moved and not r.cancelled or r.cancelled and not r.payload,
         needed=("fill", "win", "fill_again"),
-        loom="hazard_4_a_move_in_vain_against_a_cancel",
     )
 
 
@@ -772,7 +753,6 @@ def reuse_against_an_old_key() -> Protocol:
         NODE_SITES | {name: BITS_SITES[name] for name in ("give", "take")},
         bad=lambda r: r.base != 7,
         needed=("give", "take"),
-        loom="hazard_7_*",
         word=PENDING,
         base=7,
     )
@@ -806,7 +786,6 @@ def reuse_after_a_cancel() -> Protocol:
         | {"cancelled": Site(CELL, "cancelled", "word.store("), "peek": Site(CELL, "peek", "word.load(")},
         bad=lambda r: not r.free,
         needed=("cancelled", "give", "take"),
-        loom="hazard_7_*",
         word=PENDING,
     )
 
@@ -829,7 +808,6 @@ def free_bits() -> Protocol:
         bad=lambda _: True,
         bad_memory=lambda _, last: last["word"] == 1 and last["summary"] == 0,
         needed=("give_summary", "take_summary"),
-        loom="`parts`",
     )
 
 
@@ -990,7 +968,6 @@ def registered_waker() -> Protocol:
         },
         bad=lambda r: r.is_old,
         needed=("begin_sleep", "sleep", "replace", "get"),
-        loom="hazard_6_*",
     )
 
 
@@ -1034,7 +1011,6 @@ def completed_wake() -> Protocol:
         },
         bad=lambda r: not r.wakes and not r.sees,
         needed=("read_fence", "sleep_fence"),
-        loom="hazard_13_*",
         wake_up_to=ASLEEP,
     )
 
@@ -1095,7 +1071,6 @@ def value_against_a_wait() -> Protocol:
         WAITERS_SITES | STACK_SITES,
         bad=lambda r: not r.found and not r.wakes,
         needed=("push", "take_all"),
-        loom="hazard_17_two_values_against_the_consumers_wait",
     )
 
 
@@ -1115,7 +1090,6 @@ def end_after_the_last_value() -> Protocol:
         (consumer, shard),
         STACK_SITES | END_SITES,
         bad=lambda r: not r.found,
-        loom="hazard_17_a_value_and_the_end_against_the_consumers_wait",
     )
 
 
@@ -1142,7 +1116,6 @@ def drop_of_a_queue() -> Protocol:
         },
         bad=lambda r: r.drop_takes + r.takes != 1,
         needed=("push", "take_all"),
-        loom="hazard_17_two_values_against_the_drop_of_the_queue",
     )
 
 
@@ -1163,7 +1136,6 @@ def end_against_a_wait() -> Protocol:
         WAITERS_SITES | END_SITES,
         bad=lambda r: not r.found and not r.wakes,
         needed=("register", "wake"),
-        loom="hazard_17_a_value_and_the_end_against_the_consumers_wait",
     )
 
 

@@ -10,9 +10,6 @@ use lexopt::{Arg, Parser};
 use crate::durations;
 use crate::generate::{DataSet, Shares};
 
-/// The default time until the check. Files hold data for this time.
-pub(crate) const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
-
 /// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";
 /// More producers than this only wait for each other.
@@ -52,16 +49,9 @@ The job:
   --producers N           Threads that place orders and take payments [default: one per core, from
                           2 to 8]
   --engine ENGINE         `shardwheel`, this crate; or `heap`, a binary heap behind a mutex, which
-                          skips cancelled timers when they reach the top [default: both, or
-                          shardwheel with the real clock]
+                          skips cancelled timers when they reach the top [default: both]
   --shards N              Number of shards that the producers share, with shardwheel [default: one
-                          per producer]. With the real clock the timer has as many threads
-  --clock CLOCK           `virtual` replays the data set as fast as possible; `real` takes the real
-                          time, and the checks are callbacks of a `Timer` [default: virtual]
-  --speed FACTOR          With the real clock: how many times faster than their dates orders and
-                          payments come in [default: 1; for files, 30m divided by --check-after]
-
-  --json                  Print the report as JSON: a list with one object for each engine
+                          per producer]
   --help                  Print this
 ";
 
@@ -79,12 +69,9 @@ pub(crate) struct Args {
     pub(crate) stock: u64,
     pub(crate) write_sample: Option<PathBuf>,
     producers: Option<u32>,
-    pub(crate) clock: ClockKind,
     pub(crate) check_after: Duration,
-    speed: Option<f64>,
     engine: Option<EngineKind>,
     shards: Option<u32>,
-    pub(crate) json: bool,
 }
 
 impl Default for Args {
@@ -101,21 +88,11 @@ impl Default for Args {
             stock: 1_000_000,
             write_sample: None,
             producers: None,
-            clock: ClockKind::Virtual,
-            check_after: HALF_AN_HOUR,
-            speed: None,
+            check_after: Duration::from_secs(30 * 60),
             engine: None,
             shards: None,
-            json: false,
         }
     }
-}
-
-/// What moves the timers' clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClockKind {
-    Virtual,
-    Real,
 }
 
 /// The engine that keeps the timers.
@@ -125,15 +102,6 @@ pub(crate) enum EngineKind {
     Shardwheel,
     /// A binary heap behind a mutex.
     Heap,
-}
-
-impl ClockKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Virtual => "virtual",
-            Self::Real => "real",
-        }
-    }
 }
 
 impl EngineKind {
@@ -181,12 +149,9 @@ impl Args {
             "stock" => self.stock = value(name, parser, number)?,
             "write-sample" => self.write_sample = Some(parser.value()?.into()),
             "producers" => self.producers = Some(value(name, parser, threads)?),
-            "clock" => self.clock = value(name, parser, clock)?,
             "check-after" => self.check_after = value(name, parser, durations::check_after)?,
-            "speed" => self.speed = Some(value(name, parser, durations::speed)?),
             "engine" => self.engine = Some(value(name, parser, engine)?),
             "shards" => self.shards = Some(value(name, parser, threads)?),
-            "json" => self.json = true,
             _ => return Err(Arg::Long(name).unexpected()),
         }
         Ok(())
@@ -202,13 +167,6 @@ impl Args {
             ))
         } else if is_stdin(&self.orders) && is_stdin(&self.payments) {
             Some("--orders and --payments are both standard input; one of them must be a file".to_owned())
-        } else if self.speed.is_some() && self.clock == ClockKind::Virtual {
-            Some("--speed is for --clock real; the virtual clock goes as fast as it can".to_owned())
-        } else if self.clock == ClockKind::Real && self.engine == Some(EngineKind::Heap) {
-            Some(
-                "--engine heap is for the virtual clock; by the real one a `Timer` makes the checks"
-                    .to_owned(),
-            )
         } else {
             None
         }
@@ -219,16 +177,6 @@ impl Args {
         DataSet { count, items, seed, shares: Shares { unpaid, mismatch, in_parts }, check_after }
     }
 
-    /// How many times faster than their dates orders and payments come in. A generated data set is
-    /// made for the requested check, so its default is 1.
-    pub(crate) fn effective_speed(&self) -> f64 {
-        let fitting = || match (self.clock, &self.orders) {
-            (ClockKind::Real, Some(_)) => HALF_AN_HOUR.as_secs_f64() / self.check_after.as_secs_f64(),
-            _ => 1.0,
-        };
-        self.speed.unwrap_or_else(fitting)
-    }
-
     pub(crate) fn producer_count(&self) -> u32 {
         let one_per_core =
             || thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8) as u32);
@@ -237,11 +185,7 @@ impl Args {
 
     /// The engines that run.
     pub(crate) fn engines(&self) -> Vec<EngineKind> {
-        match (self.engine, self.clock) {
-            (Some(engine), _) => vec![engine],
-            (None, ClockKind::Virtual) => vec![EngineKind::Shardwheel, EngineKind::Heap],
-            (None, ClockKind::Real) => vec![EngineKind::Shardwheel],
-        }
+        self.engine.map_or_else(|| vec![EngineKind::Shardwheel, EngineKind::Heap], |engine| vec![engine])
     }
 
     pub(crate) fn shard_count(&self) -> u32 {
@@ -258,7 +202,7 @@ fn conflict(given: &[String]) -> Option<String> {
     };
     let alone = is_given(&"payments") && !is_given(&"orders");
     both("orders", &GENERATING)
-        .or_else(|| both("write-sample", &["orders", "check-after", "clock", "speed"]))
+        .or_else(|| both("write-sample", &["orders", "check-after"]))
         .or_else(|| alone.then(|| "--payments needs --orders: the orders that are paid".to_owned()))
 }
 
@@ -292,14 +236,6 @@ fn threads(text: &str) -> Result<u32, String> {
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
-}
-
-fn clock(text: &str) -> Result<ClockKind, String> {
-    let known = [ClockKind::Virtual, ClockKind::Real];
-    known
-        .into_iter()
-        .find(|clock| clock.name() == text)
-        .ok_or_else(|| "it must be virtual or real".to_owned())
 }
 
 fn engine(text: &str) -> Result<EngineKind, String> {
@@ -346,20 +282,19 @@ mod tests {
         assert!(read(&["--orders", "-", "--payments", "p.csv"]).is_ok());
         assert!(read(&["--payments", "p.csv"]).unwrap_err().contains("--orders"));
         assert!(read(&["--orders", "o.csv", "--count", "5"]).is_err());
-        assert!(read(&["--speed", "2"]).unwrap_err().contains("--clock real"));
-        assert!(read(&["--clock", "real", "--engine", "heap"]).unwrap_err().contains("virtual"));
         assert!(read(&["--count", "0"]).is_err() && read(&["--producers", "0"]).is_err());
     }
 
     #[test]
     fn options_are_known_once_and_may_have_their_value_behind_an_equals_sign() {
-        assert_eq!(read(&["--count=7", "--json"]).map(|args| (args.count, args.json)), Ok((7, true)));
+        assert_eq!(read(&["--count=7", "--seed", "2"]).map(|args| (args.count, args.seed)), Ok((7, 2)));
         assert!(read(&["--cuont", "7"]).unwrap_err().contains("--cuont"));
         assert!(read(&["--count", "7", "--count", "8"]).unwrap_err().contains("twice"));
         assert!(read(&["--count"]).unwrap_err().contains("--count"));
-        assert!(read(&["--json=yes"]).unwrap_err().contains("--json"));
         assert!(read(&["replay"]).unwrap_err().contains("replay"));
-        assert!(read(&["--write-sample", "d", "--speed", "2"]).unwrap_err().contains("--write-sample"));
+        assert!(
+            read(&["--write-sample", "d", "--check-after", "2s"]).unwrap_err().contains("--write-sample")
+        );
     }
 
     #[test]
@@ -370,17 +305,5 @@ mod tests {
             let wrong = Args::default().set(name, &mut parser).err().map(|error| error.to_string());
             assert!(name == "help" || !wrong.is_some_and(|wrong| wrong.contains("invalid option")), "{name}");
         }
-    }
-
-    #[test]
-    fn files_come_in_faster_so_that_half_an_hour_lasts_as_long_as_the_check() {
-        let speed = |args: &[&str]| read(args).map(|args| args.effective_speed());
-        assert_eq!(speed(&["--orders", "o", "--clock", "real", "--check-after", "10s"]), Ok(180.0));
-        assert_eq!(
-            speed(&["--orders", "o", "--clock", "real", "--check-after", "10s", "--speed", "1"]),
-            Ok(1.0)
-        );
-        assert_eq!(speed(&["--clock", "real", "--check-after", "10s"]), Ok(1.0));
-        assert_eq!(speed(&["--orders", "o", "--check-after", "10s"]), Ok(1.0));
     }
 }

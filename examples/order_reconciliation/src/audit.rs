@@ -1,12 +1,9 @@
 //! The audit: the final state of each order, and whether it agrees with the stock, with the counts
 //! taken during the run, and with the engine's operations.
 
-use shardwheel::Stats;
-
-use crate::checker::Measured;
 use crate::engine::Costs;
+use crate::files::Lines;
 use crate::ledger::{Ledger, Page, State, Sum, Tally};
-use crate::load::Lines;
 
 /// The totals, and the identities that must hold for them.
 #[derive(Clone, Debug)]
@@ -31,7 +28,6 @@ pub(crate) struct Ended {
     pub(crate) confirmed: Sum,
     pub(crate) released: Sum,
     pub(crate) sold_out: Sum,
-    pub(crate) refused: Sum,
     /// Not ended.
     pub(crate) open: Sum,
 }
@@ -46,28 +42,20 @@ struct Stock {
 }
 
 impl Audit {
-    pub(crate) fn of(ledger: Ledger, lines: Lines, measured: &Measured) -> Self {
+    pub(crate) fn of(ledger: Ledger, lines: Lines, costs: &Costs) -> Self {
         let (mut ended, mut tally, mut stock) = (Ended::default(), Tally::default(), Stock::default());
         for page in ledger.into_pages() {
             page.orders.iter().for_each(|order| ended.entry(order.state).add(order.terms.amount));
             tally += page.tally;
             stock.add(&page);
         }
-        let mut identities = identities(&lines, &ended, &tally, &stock, &measured.costs);
-        identities.extend(measured.stats.iter().flat_map(timer_identities));
+        let identities = identities(&lines, &ended, &tally, &stock, costs);
         Self { lines, ended, tally, identities }
     }
 
     /// What does not depend on the engine.
     pub(crate) fn totals(&self) -> impl PartialEq {
         (self.ended, self.tally)
-    }
-
-    /// Lets an identity hold only if it held in an earlier pass as well.
-    pub(crate) fn hold_if(&mut self, earlier: &Self) {
-        for (identity, earlier) in self.identities.iter_mut().zip(&earlier.identities) {
-            identity.holds &= earlier.holds;
-        }
     }
 }
 
@@ -78,8 +66,7 @@ impl Ended {
             State::Confirmed => &mut self.confirmed,
             State::Released => &mut self.released,
             State::SoldOut => &mut self.sold_out,
-            State::Refused => &mut self.refused,
-            State::Planned | State::Pending | State::Paid => &mut self.open,
+            State::Planned | State::Pending => &mut self.open,
         }
     }
 
@@ -110,11 +97,10 @@ impl Stock {
 
 fn identities(lines: &Lines, ended: &Ended, tally: &Tally, stock: &Stock, costs: &Costs) -> Vec<Identity> {
     let placed = tally.reserved.count;
-    let refused = ended.sold_out.count + ended.refused.count;
     let payments = tally.counted_payments.count + tally.returned_payments.count;
     let list = [
-        ("orders read = placed + sold out + refused + bad", {
-            lines.orders.read == placed + refused + lines.orders.bad
+        ("orders read = placed + sold out + bad", {
+            lines.orders.read == placed + ended.sold_out.count + lines.orders.bad
         }),
         ("payments read = counted + returned + bad", lines.payments.read == payments + lines.payments.bad),
         ("orders placed = paid early + confirmed + released", placed == ended.accepted().count),
@@ -140,21 +126,6 @@ fn identities(lines: &Lines, ended: &Ended, tally: &Tally, stock: &Stock, costs:
     list.into_iter().map(|(name, holds)| Identity { name, holds }).collect()
 }
 
-/// The identities of a `Timer` that has been shut down.
-fn timer_identities(stats: &Stats) -> impl Iterator<Item = Identity> + use<> {
-    let ends = stats.fired + stats.cancelled + stats.handed_back + stats.pending as u64;
-    let fired = stats.shards.iter().map(|shard| shard.fired).sum::<u64>();
-    let list = [
-        ("timer: scheduled + recurred = fired + cancelled + handed back + pending", {
-            stats.scheduled + stats.recurred == ends
-        }),
-        ("timer: fired = sum over its shards", stats.fired == fired),
-        ("timer: nothing was left at the end", stats.handed_back == 0 && stats.pending == 0),
-        ("timer: no check panicked", stats.panics == 0),
-    ];
-    list.into_iter().map(|(name, holds)| Identity { name, holds })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +148,7 @@ mod tests {
         costs.schedule.operations = 2;
         costs.fire.operations = fired;
         let ledger = Ledger::new(vec![page]);
-        let audit = Audit::of(ledger, lines, &Measured { costs, lateness: Vec::new(), stats: None });
+        let audit = Audit::of(ledger, lines, &costs);
         audit.identities.iter().filter(|identity| !identity.holds).map(|identity| identity.name).collect()
     }
 

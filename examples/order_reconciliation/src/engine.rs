@@ -1,7 +1,7 @@
 //! What the job needs from a timer, and the cost of each operation.
 //!
-//! Producers hold a [`Desk`], one thread holds the [`Driver`]: the two halves of a shard. A `Timer`
-//! needs no driver, because it runs by itself. Costs are measured in the same way for every engine.
+//! Producers hold a [`Desk`], one thread holds the [`Driver`]: the two halves of a shard. Costs are
+//! measured in the same way for every engine.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
@@ -10,19 +10,36 @@ use shardwheel::Tick;
 
 use crate::ledger::{Micros, OrderRef};
 
+/// The length of a tick.
+const TICK: Micros = 1_000;
+
+/// The first tick that is not before `at`: for deadlines.
+pub(crate) fn tick_from(at: Micros) -> Tick {
+    at.div_ceil(TICK)
+}
+
+/// The last tick that is not after `at`: for the clock.
+pub(crate) fn tick_at(at: Micros) -> Tick {
+    at / TICK
+}
+
+/// The time at which a tick begins.
+pub(crate) fn start_of(tick: Tick) -> Micros {
+    tick.saturating_mul(TICK)
+}
+
 /// The producers' half: schedules and cancels checks, from any thread.
 pub(crate) trait Desk: Clone + Send + Sync {
-    /// A check's deadline, in the engine's unit of time.
-    type Deadline: Copy + Send;
-
     /// Names a scheduled check.
     type Handle: Copy + Send;
 
-    /// The engine's deadline for a check that must not fire before `due`.
-    fn deadline(&self, due: Micros) -> Self::Deadline;
-
-    /// Schedules a check; `None` if the engine cannot take it.
-    fn schedule(&self, deadline: Self::Deadline, order: OrderRef) -> Option<Self::Handle>;
+    /// Schedules a check.
+    ///
+    /// # Panics
+    ///
+    /// If the engine cannot take it. Pending timers have no limit here, so only a lack of memory
+    /// refuses one.
+    fn schedule(&self, deadline: Tick, order: OrderRef) -> Self::Handle;
 
     /// Announces that the check will soon be cancelled. Some engines prefetch its memory.
     fn expect_cancel(&self, _: Self::Handle) {}

@@ -1,15 +1,15 @@
-//! The records of two CSV files, as the feed of `orders` sends them and its audit replays them.
-//!
-//! A server names orders by numbers. So a line whose order id is no number is bad here, although
-//! the replay itself accepts it.
+//! The records of two CSV files, as the replay plays them, the feed of `orders` sends them and its
+//! audit replays them. The generated data set is held in the same way.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use crate::input::{self, Reason};
-use crate::load::Source;
-use crate::outcomes::{MadePayment, PlacedOrder};
+use crate::args::STDIN;
+use crate::generate::DataSet;
+use crate::input::{self, LineCount, MadePayment, PlacedOrder, Record};
 use crate::progress::Progress;
 use crate::{Failure, Streams};
 
@@ -26,6 +26,13 @@ pub struct Files {
     pub bad: u64,
 }
 
+/// The numbers of lines, or of generated records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lines {
+    pub(crate) orders: LineCount,
+    pub(crate) payments: LineCount,
+}
+
 impl Files {
     /// Reads the files; bad lines are reported on standard error.
     ///
@@ -33,43 +40,76 @@ impl Files {
     ///
     /// If a file cannot be read, or does not have the expected header.
     pub fn read(orders: &Path, payments: Option<&Path>, streams: &mut Streams<'_>) -> Result<Self, Failure> {
-        let (mut files, progress) = (Self::default(), Progress::reading());
-        let mut source = Source { name: orders, err: streams.err, progress: &progress };
-        files.bad += source.read(streams.input, |order| files.order(order))?.bad;
-        if let Some(payments) = payments {
-            source.name = payments;
-            files.bad += source.read(streams.input, |payment| files.payment(payment))?.bad;
-        }
-        progress.finish();
-        Ok(files)
+        Self::counted(orders, payments, streams).map(|(files, _)| files)
     }
 
-    fn order(&mut self, order: input::Order) -> Result<(), Reason> {
-        let input::Order { id, item, quantity, amount, placed_at } = order;
-        let order_id = number(&id)?;
-        let slot = u32::try_from(self.orders.len()).map_err(|_| Reason::LedgerFull { limit: u32::MAX })?;
-        match self.slots.entry(order_id) {
-            Entry::Occupied(_) => return Err(Reason::DuplicateOrder { id }),
+    pub(crate) fn counted(
+        orders: &Path,
+        payments: Option<&Path>,
+        streams: &mut Streams<'_>,
+    ) -> Result<(Self, Lines), Failure> {
+        let (mut files, mut lines, progress) =
+            (Self::default(), Lines::default(), Progress::bar("reading", 0));
+        lines.orders = source(orders, streams, &progress, |order| files.order(order))?;
+        if let Some(payments) = payments {
+            lines.payments = source(payments, streams, &progress, |payment| files.payment(payment))?;
+        }
+        progress.finish();
+        files.bad = lines.orders.bad + lines.payments.bad;
+        Ok((files, lines))
+    }
+
+    pub(crate) fn generated(data_set: &DataSet) -> (Self, Lines) {
+        let (orders, payments) =
+            (data_set.orders().collect::<Vec<_>>(), data_set.payments().collect::<Vec<_>>());
+        let count = |records: usize| LineCount { read: records as u64, bad: 0 };
+        let lines = Lines { orders: count(orders.len()), payments: count(payments.len()) };
+        (Self { orders, payments, ..Self::default() }, lines)
+    }
+
+    fn order(&mut self, order: PlacedOrder) -> Result<(), String> {
+        let slot = u32::try_from(self.orders.len()).map_err(|_| "at most 2^32 orders are read")?;
+        match self.slots.entry(order.order_id) {
+            Entry::Occupied(_) => {
+                return Err(format!("order {} was placed on an earlier line", order.order_id));
+            }
             Entry::Vacant(place) => place.insert(slot),
         };
-        self.orders.push(PlacedOrder { order_id, item, quantity, amount, placed_at });
+        self.orders.push(order);
         Ok(())
     }
 
-    /// As in the replay, a payment dated before its order comes in together with the order.
-    fn payment(&mut self, payment: input::Payment) -> Result<(), Reason> {
-        let input::Payment { order_id: id, amount, paid_at } = payment;
-        let order_id = number(&id)?;
-        let Some(&slot) = self.slots.get(&order_id) else { return Err(Reason::UnknownOrder { id }) };
-        let paid_at = paid_at.max(self.orders[slot as usize].placed_at);
-        self.payments.push(MadePayment { order_id, amount, paid_at });
+    /// A payment dated before its order comes in together with the order.
+    fn payment(&mut self, mut payment: MadePayment) -> Result<(), String> {
+        let slot = self.slots.get(&payment.order_id);
+        let &slot = slot.ok_or_else(|| format!("there is no order {}", payment.order_id))?;
+        payment.paid_at = payment.paid_at.max(self.orders[slot as usize].placed_at);
+        self.payments.push(payment);
         Ok(())
     }
 }
 
-fn number(id: &str) -> Result<u64, Reason> {
-    let wrong = || Reason::Number { column: "order_id", value: id.to_owned(), min: 0, max: u64::MAX };
-    // `007` and `7` would be two orders in the replay, and one on a server.
-    let plain = id == "0" || (!id.starts_with('0') && id.bytes().all(|byte| byte.is_ascii_digit()));
-    if plain { id.parse().map_err(|_| wrong()) } else { Err(wrong()) }
+/// Reads a file or standard input, and reports bad lines.
+fn source<T: Record>(
+    path: &Path,
+    streams: &mut Streams<'_>,
+    progress: &Progress,
+    mut enter: impl FnMut(T) -> Result<(), String>,
+) -> Result<LineCount, Failure> {
+    let is_stdin = path == Path::new(STDIN);
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let Streams { input, err, .. } = streams;
+    let file = || File::open(path).map(|file| Box::new(file) as Box<dyn Read>);
+    let opened = if is_stdin { Ok(Box::new(input) as Box<dyn Read>) } else { file() };
+    let enter = |record| {
+        progress.add(1);
+        enter(record)
+    };
+    // The totals count the line even if standard error is closed.
+    let report = |number: u64, reason: &str| {
+        progress.suspend(|| drop(writeln!(err, "{name}: line {number}: {reason}")));
+    };
+    opened
+        .and_then(|opened| input::read(opened, enter, report))
+        .map_err(|error| Failure(format!("{name}: {error}")))
 }

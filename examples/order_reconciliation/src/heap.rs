@@ -11,20 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shardwheel::Tick;
 
-use crate::clock;
 use crate::engine::{Desk, Driver};
-use crate::ledger::{Micros, OrderRef};
+use crate::ledger::OrderRef;
 
-/// The single thread's half.
-pub(crate) struct HeapDriver {
-    timers: Arc<Mutex<Timers>>,
-}
-
-/// The producers' half.
-#[derive(Clone)]
-pub(crate) struct HeapDesk {
-    timers: Arc<Mutex<Timers>>,
-}
+/// Both halves: the mutex lets any thread do anything.
+#[derive(Clone, Default)]
+pub(crate) struct Heap(Arc<Mutex<Timers>>);
 
 /// Names a scheduled check. The generation distinguishes it from other checks in the same slot.
 #[derive(Clone, Copy)]
@@ -53,21 +45,21 @@ struct Slot {
     order: Option<OrderRef>,
 }
 
-impl HeapDriver {
-    pub(crate) fn new() -> Self {
-        Self { timers: Arc::default() }
+impl Heap {
+    fn lock(&self) -> MutexGuard<'_, Timers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Driver for HeapDriver {
-    type Desk = HeapDesk;
+impl Driver for Heap {
+    type Desk = Self;
 
-    fn desk(&self, _: u32) -> HeapDesk {
-        HeapDesk { timers: Arc::clone(&self.timers) }
+    fn desk(&self, _: u32) -> Self {
+        self.clone()
     }
 
     fn advance(&mut self, now: Tick, limit: usize, due: &mut Vec<OrderRef>) -> bool {
-        let mut timers = lock(&self.timers);
+        let mut timers = self.lock();
         for _ in 0..limit {
             let Some(entry) = timers.pop_due(now) else { return false };
             due.extend(timers.take(entry.slot, entry.generation));
@@ -76,43 +68,37 @@ impl Driver for HeapDriver {
     }
 
     fn next_expiration(&mut self) -> Option<Tick> {
-        let mut timers = lock(&self.timers);
+        let mut timers = self.lock();
         timers.skip_cancelled();
         timers.heap.peek().map(|Reverse(entry)| entry.deadline)
     }
 }
 
-impl Desk for HeapDesk {
-    type Deadline = Tick;
+impl Desk for Heap {
     type Handle = HeapHandle;
 
-    fn deadline(&self, due: Micros) -> Tick {
-        clock::tick_from(due)
-    }
-
-    fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<HeapHandle> {
-        let mut timers = lock(&self.timers);
-        let slot = timers.fill_slot(order)?;
+    fn schedule(&self, deadline: Tick, order: OrderRef) -> HeapHandle {
+        let mut timers = self.lock();
+        let slot = timers.fill_slot(order);
         let generation = timers.slots[slot as usize].generation;
         timers.heap.push(Reverse(Entry { deadline, slot, generation }));
-        Some(HeapHandle { slot, generation })
+        HeapHandle { slot, generation }
     }
 
     fn cancel(&self, handle: HeapHandle) -> bool {
-        lock(&self.timers).take(handle.slot, handle.generation).is_some()
+        self.lock().take(handle.slot, handle.generation).is_some()
     }
 }
 
 impl Timers {
-    /// Fills a free slot; `None` if no slot number is left.
-    fn fill_slot(&mut self, order: OrderRef) -> Option<u32> {
+    fn fill_slot(&mut self, order: OrderRef) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize].order = Some(order);
-            return Some(slot);
+            return slot;
         }
-        let slot = u32::try_from(self.slots.len()).ok()?;
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 checks are pending");
         self.slots.push(Slot { generation: 0, order: Some(order) });
-        Some(slot)
+        slot
     }
 
     /// Empties a slot and gives it a new generation. `None` if `generation` is past.
@@ -140,8 +126,4 @@ impl Timers {
             self.heap.pop();
         }
     }
-}
-
-fn lock(timers: &Mutex<Timers>) -> MutexGuard<'_, Timers> {
-    timers.lock().unwrap_or_else(PoisonError::into_inner)
 }

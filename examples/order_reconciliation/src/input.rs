@@ -11,15 +11,13 @@
 //! which must not make it panic.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
-use std::marker::PhantomData;
 use std::mem;
 use std::str;
 
 /// Longest line that is read, in bytes; a longer line is bad.
 const MAX_LINE: usize = 4096;
-/// Longest order id or item name, in bytes.
+/// Longest item name, in bytes.
 const MAX_NAME: usize = 64;
 /// Largest amount, in cents: ten thousand million whole units of money.
 const MAX_CENTS: u64 = 1_000_000_000_000;
@@ -30,27 +28,33 @@ const MAX_MILLIS: u64 = 1_000_000_000_000_000;
 const SHOWN: usize = 40;
 /// Some programs write it at the start of a text file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
+/// The reason of a field with wrong quotation marks.
+const QUOTES: &str = "a quotation mark stands at one end of a field only, or alone within it";
 
-/// An order, as it was placed.
+/// An order, as it was placed. Times are in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    pub(crate) id: String,
-    pub(crate) item: String,
-    pub(crate) quantity: u32,
+pub struct PlacedOrder {
+    /// Names the order.
+    pub order_id: u64,
+    /// The item that is ordered.
+    pub item: String,
+    /// In units.
+    pub quantity: u32,
     /// In cents.
-    pub(crate) amount: u64,
-    /// In milliseconds.
-    pub(crate) placed_at: u64,
+    pub amount: u64,
+    /// When it was placed.
+    pub placed_at: u64,
 }
 
-/// A payment, as it came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Payment {
-    pub(crate) order_id: String,
+/// A payment, as it came in. Times are in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadePayment {
+    /// The order it is for.
+    pub order_id: u64,
     /// In cents.
-    pub(crate) amount: u64,
-    /// In milliseconds.
-    pub(crate) paid_at: u64,
+    pub amount: u64,
+    /// When it came in.
+    pub paid_at: u64,
 }
 
 /// A field of a line; owned if it had doubled quotation marks.
@@ -60,51 +64,54 @@ pub(crate) type Field<'a> = Cow<'a, str>;
 pub(crate) trait Record: Sized {
     const COLUMNS: &'static [&'static str];
 
-    /// `fields` are those of the columns, in the order of [`COLUMNS`](Self::COLUMNS).
-    fn parse(fields: &[Field<'_>]) -> Result<Self, Reason>;
+    /// `fields` are those of [`COLUMNS`](Self::COLUMNS), one for each. The error is the reason why they
+    /// are no record.
+    fn parse(fields: &[Field<'_>]) -> Result<Self, String>;
 }
 
-impl Record for Order {
+impl Record for PlacedOrder {
     const COLUMNS: &'static [&'static str] =
         &["order_id", "item", "quantity", "amount_cents", "placed_at_ms"];
 
-    fn parse(fields: &[Field<'_>]) -> Result<Self, Reason> {
-        let [id, item, quantity, amount, placed_at] = fields else {
-            return Err(columns::<Self>(fields.len()));
-        };
+    fn parse(fields: &[Field<'_>]) -> Result<Self, String> {
         Ok(Self {
-            id: name("order_id", id)?,
-            item: name("item", item)?,
+            order_id: id(&fields[0])?,
+            item: name("item", &fields[1])?,
             // The limit fits into `u32`.
-            quantity: number("quantity", quantity, 1, u64::from(u32::MAX))? as u32,
-            amount: number("amount_cents", amount, 0, MAX_CENTS)?,
-            placed_at: number("placed_at_ms", placed_at, 0, MAX_MILLIS)?,
+            quantity: number("quantity", &fields[2], 1, u64::from(u32::MAX))? as u32,
+            amount: number("amount_cents", &fields[3], 0, MAX_CENTS)?,
+            placed_at: number("placed_at_ms", &fields[4], 0, MAX_MILLIS)?,
         })
     }
 }
 
-impl Record for Payment {
+impl Record for MadePayment {
     const COLUMNS: &'static [&'static str] = &["order_id", "amount_cents", "paid_at_ms"];
 
-    fn parse(fields: &[Field<'_>]) -> Result<Self, Reason> {
-        let [id, amount, paid_at] = fields else { return Err(columns::<Self>(fields.len())) };
+    fn parse(fields: &[Field<'_>]) -> Result<Self, String> {
         Ok(Self {
-            order_id: name("order_id", id)?,
-            amount: number("amount_cents", amount, 0, MAX_CENTS)?,
-            paid_at: number("paid_at_ms", paid_at, 0, MAX_MILLIS)?,
+            order_id: id(&fields[0])?,
+            amount: number("amount_cents", &fields[1], 0, MAX_CENTS)?,
+            paid_at: number("paid_at_ms", &fields[2], 0, MAX_MILLIS)?,
         })
     }
 }
 
-fn columns<T: Record>(found: usize) -> Reason {
-    Reason::Columns { found, expected: T::COLUMNS.len() }
+/// `007` and `7` are two names elsewhere, so an id has no leading zeros.
+fn id(value: &str) -> Result<u64, String> {
+    if value.starts_with('0') && value != "0" {
+        return Err(format!("order_id is {:?}; it must have no leading zeros", shown(value)));
+    }
+    number("order_id", value, 0, u64::MAX)
 }
 
-/// An order id or an item name: visible text without white space. A byte order mark at the start of a
-/// line is dropped before.
-fn name(column: &'static str, value: &str) -> Result<String, Reason> {
+/// An item name: visible text without white space.
+fn name(column: &'static str, value: &str) -> Result<String, String> {
     if value.is_empty() || value.len() > MAX_NAME || !value.chars().all(is_visible) {
-        return Err(Reason::Name { column, value: shown(value) });
+        let value = shown(value);
+        return Err(format!(
+            "{column} is {value:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"
+        ));
     }
     Ok(value.to_owned())
 }
@@ -123,13 +130,13 @@ pub fn is_visible(c: char) -> bool {
 }
 
 /// A whole number in decimal digits, without a sign.
-fn number(column: &'static str, value: &str, min: u64, max: u64) -> Result<u64, Reason> {
-    let wrong = || Reason::Number { column, value: shown(value), min, max };
+fn number(column: &'static str, value: &str, min: u64, max: u64) -> Result<u64, String> {
     // `parse` would accept a leading plus.
-    if !value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wrong());
-    }
-    value.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(wrong)
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| digits && (min..=max).contains(number));
+    number.ok_or_else(|| {
+        format!("{column} is {:?}; it must be a whole number from {min} to {max}", shown(value))
+    })
 }
 
 fn shown(value: &str) -> String {
@@ -140,201 +147,77 @@ fn shown(value: &str) -> String {
     text
 }
 
-/// A record and its line number; the header is line 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line<T> {
-    pub(crate) number: u64,
-    pub(crate) record: T,
+/// How many lines a file has, without the header and blank lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LineCount {
+    pub(crate) read: u64,
+    pub(crate) bad: u64,
 }
 
-/// A line that is not used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
-    pub(crate) number: u64,
-    pub(crate) reason: Reason,
-}
-
-impl fmt::Display for BadLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.number, self.reason)
-    }
-}
-
-/// The reason why a line is not used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    NotText,
-    TooLong,
-    Quotes,
-    Columns { found: usize, expected: usize },
-    Name { column: &'static str, value: String },
-    Number { column: &'static str, value: String, min: u64, max: u64 },
-    DuplicateOrder { id: String },
-    UnknownOrder { id: String },
-    LedgerFull { limit: u32 },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotText => f.write_str("it is not UTF-8 text"),
-            Self::TooLong => write!(f, "it is longer than {MAX_LINE} bytes"),
-            Self::Quotes => {
-                f.write_str("a quotation mark stands at one end of a field only, or alone within it")
-            }
-            Self::Columns { found, expected } => {
-                write!(f, "its number of columns is {found}, not {expected}")
-            }
-            Self::Name { column, value } => {
-                write!(
-                    f,
-                    "{column} is {value:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"
-                )
-            }
-            Self::Number { column, value, min, max } => {
-                write!(f, "{column} is {value:?}; it must be a whole number from {min} to {max}")
-            }
-            Self::DuplicateOrder { id } => write!(f, "order {id:?} was placed on an earlier line"),
-            Self::UnknownOrder { id } => write!(f, "there is no order {id:?}"),
-            Self::LedgerFull { limit } => write!(f, "a producer keeps at most {limit} orders"),
+/// Reads a file. Passes each record to `enter`, which may refuse it; and the number of each bad line,
+/// with the reason, to `report`. The header is line 1.
+///
+/// # Errors
+///
+/// If reading fails, or the first line is not the header of the records.
+pub(crate) fn read<T: Record>(
+    input: impl Read,
+    mut enter: impl FnMut(T) -> Result<(), String>,
+    mut report: impl FnMut(u64, &str),
+) -> io::Result<LineCount> {
+    let (mut lines, mut count) = (Lines::new(input), LineCount::default());
+    let places = match lines.advance()? {
+        Some(_) => lines.text().and_then(header::<T>).map_err(header_error::<T>)?,
+        None => return Err(header_error::<T>("the file is empty".to_owned())),
+    };
+    while let Some(number) = lines.advance()? {
+        count.read += 1;
+        if let Err(reason) = lines.text().and_then(|line| parse(line, &places)).and_then(&mut enter) {
+            count.bad += 1;
+            report(number, &reason);
         }
     }
+    Ok(count)
 }
 
-/// The first line of a file is not the header of the expected records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderError {
-    wrong: Header,
-    columns: &'static [&'static str],
-}
-
-/// What is wrong with a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Header {
-    /// The file is empty.
-    Absent,
-    /// The first line has none of the names.
-    NoNames,
-    Line(Reason),
-    Unknown(String),
-    Repeated(&'static str),
-    Missing(&'static str),
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.wrong {
-            Header::Absent => f.write_str("the file is empty"),
-            Header::NoNames => f.write_str("the first line is no header"),
-            Header::Line(reason) => write!(f, "the first line is no header: {reason}"),
-            Header::Unknown(name) => write!(f, "the header has the unknown column {name:?}"),
-            Header::Repeated(name) => write!(f, "the header has the column {name} twice"),
-            Header::Missing(name) => write!(f, "the header lacks the column {name}"),
-        }?;
-        write!(f, "; it must have the columns {}, in any order", self.columns.join(","))
-    }
-}
-
-/// What the reader may yield in place of a record.
-#[derive(Debug)]
-pub(crate) enum InputError {
-    /// One line is bad; the next call continues after it.
-    Bad(BadLine),
-    /// The file has the wrong header; nothing follows.
-    Header(HeaderError),
-    /// Reading failed; nothing follows.
-    Io(io::Error),
-}
-
-/// The records of one file, in file order.
-pub(crate) struct Records<R, T> {
-    lines: Lines<R>,
-    /// Which field of a line is that of each column; unknown until the header is read.
-    order: Option<Vec<usize>>,
-    ended: bool,
-    records: PhantomData<T>,
-}
-
-impl<R: Read, T: Record> Records<R, T> {
-    pub(crate) fn new(input: R) -> Self {
-        Self { lines: Lines::new(input), order: None, ended: false, records: PhantomData }
-    }
-
-    /// Reads one line that is not blank. `Ok(None)` is a correct header.
-    fn read(&mut self, number: u64) -> Result<Option<Line<T>>, InputError> {
-        let Some(order) = &self.order else {
-            let order = self.lines.text().map_err(Header::Line).and_then(header::<T>);
-            self.order = Some(order.map_err(header_error::<T>)?);
-            return Ok(None);
-        };
-        let parsed = self.lines.text().and_then(|line| parse(line, order));
-        let record = parsed.map_err(|reason| InputError::Bad(BadLine { number, reason }))?;
-        Ok(Some(Line { number, record }))
-    }
-
-    fn next_line(&mut self) -> Result<Option<Line<T>>, InputError> {
-        match self.lines.advance() {
-            Ok(Some(number)) => self.read(number),
-            Ok(None) => {
-                self.ended = true;
-                if self.order.is_none() { Err(header_error::<T>(Header::Absent)) } else { Ok(None) }
-            }
-            Err(error) => Err(InputError::Io(error)),
-        }
-    }
-}
-
-fn header_error<T: Record>(wrong: Header) -> InputError {
-    InputError::Header(HeaderError { wrong, columns: T::COLUMNS })
+fn header_error<T: Record>(wrong: String) -> io::Error {
+    let columns = T::COLUMNS.join(",");
+    let text = format!("{wrong}; it must have the columns {columns}, in any order");
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Returns which field is that of each column.
-fn header<T: Record>(line: &str) -> Result<Vec<usize>, Header> {
-    let fields = split(line).map_err(Header::Line)?;
+fn header<T: Record>(line: &str) -> Result<Vec<usize>, String> {
+    let fields = split(line).map_err(|reason| format!("the first line is no header: {reason}"))?;
     let names = fields.iter().map(|field| field.trim()).collect::<Vec<_>>();
     if !T::COLUMNS.iter().any(|column| names.contains(column)) {
-        return Err(Header::NoNames);
+        return Err("the first line is no header".to_owned());
     }
     if let Some(unknown) = names.iter().find(|name| !T::COLUMNS.contains(name)) {
-        return Err(Header::Unknown(shown(unknown)));
+        return Err(format!("the header has the unknown column {:?}", shown(unknown)));
     }
     let place = |&column: &&'static str| {
         let mut places = (0..names.len()).filter(|&place| names[place] == column);
         match (places.next(), places.next()) {
             (Some(place), None) => Ok(place),
-            (Some(_), Some(_)) => Err(Header::Repeated(column)),
-            (None, _) => Err(Header::Missing(column)),
+            (Some(_), Some(_)) => Err(format!("the header has the column {column} twice")),
+            (None, _) => Err(format!("the header lacks the column {column}")),
         }
     };
     T::COLUMNS.iter().map(place).collect()
 }
 
-fn parse<T: Record>(line: &str, order: &[usize]) -> Result<T, Reason> {
+fn parse<T: Record>(line: &str, places: &[usize]) -> Result<T, String> {
     let mut fields = split(line)?;
-    if fields.len() != order.len() {
-        return Err(columns::<T>(fields.len()));
+    if fields.len() != places.len() {
+        return Err(format!("its number of columns is {}, not {}", fields.len(), places.len()));
     }
-    let fields = order.iter().map(|&place| mem::take(&mut fields[place])).collect::<Vec<_>>();
+    let fields = places.iter().map(|&place| mem::take(&mut fields[place])).collect::<Vec<_>>();
     T::parse(&fields)
 }
 
-impl<R: Read, T: Record> Iterator for Records<R, T> {
-    type Item = Result<Line<T>, InputError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.ended {
-            let found = self.next_line();
-            self.ended |= matches!(found, Err(InputError::Header(_) | InputError::Io(_)));
-            if let Some(item) = found.transpose() {
-                return Some(item);
-            }
-        }
-        None
-    }
-}
-
 /// Splits a line at its commas.
-fn split(line: &str) -> Result<Vec<Field<'_>>, Reason> {
+fn split(line: &str) -> Result<Vec<Field<'_>>, String> {
     let (mut fields, mut rest) = (Vec::new(), Some(line));
     while let Some(text) = rest {
         let (field, behind) = first_field(text)?;
@@ -345,18 +228,18 @@ fn split(line: &str) -> Result<Vec<Field<'_>>, Reason> {
 }
 
 /// The first field, and the text after its comma.
-fn first_field(text: &str) -> Result<(Field<'_>, Option<&str>), Reason> {
+fn first_field(text: &str) -> Result<(Field<'_>, Option<&str>), String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let (field, rest) = text.split_once(',').map_or((text, None), |(field, rest)| (field, Some(rest)));
-        return if field.contains('"') { Err(Reason::Quotes) } else { Ok((field.into(), rest)) };
+        return if field.contains('"') { Err(QUOTES.to_owned()) } else { Ok((field.into(), rest)) };
     };
-    let end = closing_quote(quoted).ok_or(Reason::Quotes)?;
+    let end = closing_quote(quoted).ok_or(QUOTES)?;
     let (field, behind) = (&quoted[..end], &quoted[end + 1..]);
     let field = if field.contains('"') { field.replace("\"\"", "\"").into() } else { field.into() };
     if behind.is_empty() {
         return Ok((field, None));
     }
-    behind.strip_prefix(',').map(|rest| (field, Some(rest))).ok_or(Reason::Quotes)
+    behind.strip_prefix(',').map(|rest| (field, Some(rest))).ok_or_else(|| QUOTES.to_owned())
 }
 
 /// Where the first quotation mark is that is not doubled.
@@ -410,11 +293,11 @@ impl<R: Read> Lines<R> {
         Ok(!self.line.is_empty())
     }
 
-    fn text(&self) -> Result<&str, Reason> {
+    fn text(&self) -> Result<&str, String> {
         if self.cut {
-            return Err(Reason::TooLong);
+            return Err(format!("it is longer than {MAX_LINE} bytes"));
         }
-        let line = str::from_utf8(&self.line).map_err(|_| Reason::NotText)?;
+        let line = str::from_utf8(&self.line).map_err(|_| "it is not UTF-8 text")?;
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
         Ok(line.trim_start_matches(BYTE_ORDER_MARK))

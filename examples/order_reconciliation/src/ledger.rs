@@ -8,11 +8,8 @@
 //! | state | event | next state |
 //! |---|---|---|
 //! | `Planned` | the order is placed | `Pending` or `SoldOut` |
-//! | `Pending` | one payment covers it | `Paid` |
-//! | | its timer is refused | `Refused` |
+//! | `Pending` | one payment covers it | `PaidEarly`; its check is cancelled |
 //! | | its check fires | `Confirmed` if the payments add up to the amount, else `Released` |
-//! | `Paid` | its check is cancelled | `PaidEarly` |
-//! | | its check fires before the cancel | `Confirmed` |
 //!
 //! The other states are final.
 
@@ -91,12 +88,10 @@ impl Order {
 pub(crate) enum State {
     Planned,
     Pending,
-    Paid,
     PaidEarly,
     Confirmed,
     Released,
     SoldOut,
-    Refused,
 }
 
 /// A count and an amount.
@@ -129,7 +124,7 @@ pub(crate) struct Tally {
     pub(crate) returned_payments: Sum,
     pub(crate) checks: u64,
     pub(crate) early_checks: u64,
-    /// Checks and cancels of orders that had already ended.
+    /// Checks of orders that had already ended.
     pub(crate) repeated_ends: u64,
 }
 
@@ -142,17 +137,6 @@ impl AddAssign for Tally {
         self.early_checks += other.early_checks;
         self.repeated_ends += other.repeated_ends;
     }
-}
-
-/// The outcome of a payment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// It covers the whole order: the caller cancels the check.
-    InFull,
-    /// It is part of the sum that the check compares.
-    Counted,
-    /// It is returned: it is late, or its order is already paid or was never accepted.
-    Returned,
 }
 
 impl Page {
@@ -176,17 +160,8 @@ impl Page {
         Some(order.terms.due)
     }
 
-    /// Takes back an order that was just placed, because no check could be scheduled for it.
-    pub(crate) fn refuse(&mut self, slot: u32) {
-        let order = &mut self.orders[slot as usize];
-        order.state = State::Refused;
-        self.items[order.item as usize].take_back(order.terms.quantity);
-        self.tally.reserved.count -= 1;
-        self.tally.reserved.cents -= u128::from(order.terms.amount);
-    }
-
-    /// Enters a payment.
-    pub(crate) fn pay(&mut self, slot: u32, cents: u64, paid_at: Micros) -> Received {
+    /// Enters a payment. True if it covers the whole order: then the caller cancels the check.
+    pub(crate) fn pay(&mut self, slot: u32, cents: u64, paid_at: Micros) -> bool {
         let order = &mut self.orders[slot as usize];
         let payment = match order.state {
             State::Pending => order.terms.receive(cents, paid_at),
@@ -194,37 +169,26 @@ impl Page {
         };
         if payment == Payment::Late {
             self.tally.returned_payments.add(cents);
-            return Received::Returned;
+            return false;
         }
         self.tally.counted_payments.add(cents);
-        if payment == Payment::Counted {
-            return Received::Counted;
+        let in_full = payment == Payment::InFull;
+        if in_full {
+            self.sell(slot, State::PaidEarly);
         }
-        order.state = State::Paid;
-        Received::InFull
+        in_full
     }
 
-    /// Ends an order whose check was cancelled.
-    pub(crate) fn end_early(&mut self, slot: u32) {
-        match self.orders[slot as usize].state {
-            State::Paid => self.sell(slot, State::PaidEarly),
-            _ => self.tally.repeated_ends += 1,
-        }
-    }
-
-    /// The check: compares an order with its payments. Returns how late the check is.
-    pub(crate) fn check(&mut self, slot: u32, now: Micros) -> Micros {
+    /// The check: compares an order with its payments.
+    pub(crate) fn check(&mut self, slot: u32, now: Micros) {
         let order = self.orders[slot as usize];
         self.tally.checks += 1;
         self.tally.early_checks += u64::from(now < order.terms.due);
-        match order.state {
-            State::Pending | State::Paid => match order.terms.verdict() {
-                Verdict::Confirmed => self.sell(slot, State::Confirmed),
-                Verdict::Released => self.release(slot),
-            },
+        match (order.state, order.terms.verdict()) {
+            (State::Pending, Verdict::Confirmed) => self.sell(slot, State::Confirmed),
+            (State::Pending, Verdict::Released) => self.release(slot),
             _ => self.tally.repeated_ends += 1,
         }
-        now.saturating_sub(order.terms.due)
     }
 
     fn sell(&mut self, slot: u32, state: State) {
@@ -286,31 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_order_leaves_no_trace_but_its_state() {
-        let mut page = placed();
-        page.refuse(0);
-        assert_eq!((page.items[0].reserved, page.tally.reserved), (0, Sum::default()));
-        assert_eq!(page.pay(0, 300, 6), Received::Returned);
-    }
-
-    #[test]
     fn one_payment_in_full_ends_an_order_early_and_a_second_one_is_returned() {
         let mut page = placed();
-        assert_eq!(page.pay(0, 300, DUE), Received::InFull);
-        assert_eq!(page.pay(0, 300, DUE), Received::Returned);
-        page.end_early(0);
+        assert!(page.pay(0, 300, DUE));
+        assert!(!page.pay(0, 300, DUE));
         assert_eq!(page.orders[0].state, State::PaidEarly);
         assert_eq!((page.items[0].reserved, page.items[0].sold), (0, 2));
         assert_eq!(page.tally.returned_payments, Sum { count: 1, cents: 300 });
-    }
-
-    #[test]
-    fn a_check_that_comes_before_the_cancel_confirms() {
-        let mut page = placed();
-        assert_eq!(page.pay(0, 300, DUE), Received::InFull);
-        assert_eq!(page.check(0, DUE + 3), 3);
-        assert_eq!(page.orders[0].state, State::Confirmed);
-        assert_eq!(page.tally.repeated_ends, 0);
     }
 
     #[test]
@@ -320,11 +266,10 @@ mod tests {
             (&[100, 100, 100], State::Confirmed),
             (&[299], State::Released),
             (&[301], State::Released),
-            (&[300 - 1, 2], State::Released),
             (&[], State::Released),
         ] {
             let mut page = placed();
-            assert!(parts.iter().all(|&part| page.pay(0, part, 6) == Received::Counted));
+            assert!(!parts.iter().any(|&part| page.pay(0, part, 6)));
             page.check(0, DUE);
             page.restock(DUE + 1);
             assert_eq!(page.orders[0].state, state, "{parts:?}");
@@ -335,10 +280,11 @@ mod tests {
     #[test]
     fn a_late_payment_is_returned() {
         let mut page = placed();
-        assert_eq!(page.pay(0, 300, DUE + 1), Received::Returned);
+        assert!(!page.pay(0, 300, DUE + 1));
         page.check(0, DUE);
         assert_eq!(page.orders[0].state, State::Released);
-        assert_eq!(page.pay(0, 300, DUE), Received::Returned);
+        assert!(!page.pay(0, 300, DUE));
+        assert_eq!(page.tally.returned_payments.count, 2);
     }
 
     #[test]
@@ -348,7 +294,5 @@ mod tests {
         assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 0));
         page.check(0, DUE);
         assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 1));
-        page.end_early(0);
-        assert_eq!(page.tally.repeated_ends, 2);
     }
 }

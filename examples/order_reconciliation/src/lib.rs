@@ -21,70 +21,60 @@
 //! | file | what |
 //! |---|---|
 //! | `engine.rs` | what the job needs from a timer; the cost of each operation |
-//! | `wheel.rs`, `timer.rs` | shardwheel: shards for the virtual clock, a `Timer` for the real clock |
-//! | `heap.rs` | the other engine: a binary heap behind a mutex, for the virtual clock |
+//! | `wheel.rs` | shardwheel: shards |
+//! | `heap.rs` | the other engine: a binary heap behind a mutex |
 //! | `rules.rs` | decides an order: no clock, no timer, no store |
-//! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or generated from a seed |
+//! | `input.rs`, `generate.rs`, `files.rs` | orders and payments: read from CSV, or generated from a seed |
 //! | `ledger.rs` | stock, the state of each order, payments: no threads, no timers |
-//! | `load.rs` | turns orders and payments into a ledger and a timeline for each producer |
-//! | `producer.rs`, `checker.rs` | the two halves: schedule and cancel; advance and check (a `Timer` needs no checker) |
-//! | `clock.rs`, `slices.rs` | the two clocks; thirty minutes in seconds |
-//! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s statistics |
-//! | `args.rs`, `durations.rs`, `progress.rs` | the command line; the progress bar |
-//! | `files.rs`, `outcomes.rs` | for `orders`: the records of two files as they are; how each order ends |
+//! | `plan.rs` | turns orders and payments into a ledger and a timeline for each producer |
+//! | `producer.rs`, `replay.rs` | the two halves: schedule and cancel; advance and check |
+//! | `audit.rs`, `report.rs` | the identities that must hold; the report |
+//! | `args.rs`, `durations.rs`, `progress.rs` | the command line; the line of progress |
+//! | `outcomes.rs` | for `orders`: how each order ends |
 
 mod args;
 mod audit;
-mod checker;
-mod clock;
 pub mod durations;
 mod engine;
-mod figures;
 pub mod files;
 mod generate;
 mod heap;
 mod input;
 mod ledger;
-mod load;
 pub mod outcomes;
+mod plan;
 mod producer;
 pub mod progress;
+mod replay;
 mod report;
 pub mod rules;
-mod slices;
-mod timer;
 mod wheel;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::mem;
-use std::sync::Arc;
 use std::time::Instant;
 
-use shardwheel::BuildError;
-
-use args::{Args, ClockKind, EngineKind};
+use args::{Args, EngineKind};
 use audit::Audit;
-use checker::Measured;
-use figures::Figures;
-use heap::HeapDriver;
-use ledger::{Ledger, Micros};
-use load::Loaded;
+use files::{Files, Lines};
+use heap::Heap;
+use ledger::Ledger;
+use plan::Plan;
 use progress::Progress;
-use report::{Lateness, Report, Run};
+use report::{Report, Run};
 use wheel::WheelDriver;
 
-pub use input::{HeaderError, is_visible};
+pub use input::is_visible;
 
 /// All went well: all identities hold.
 const EXIT_OK: u8 = 0;
 /// At least one identity does not hold.
 const EXIT_BROKEN: u8 = 1;
-/// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
+/// Wrong arguments, or a file that cannot be read or written.
 const EXIT_USAGE: u8 = 2;
 
-/// Passes of each engine by the virtual clock. In the first one, the memory that the engine touches
+/// Passes of each engine. In the first one, the memory that the engine touches
 /// is new to the process, and may be new to the machine; that costs more than the engine itself.
 const PASSES: usize = 2;
 
@@ -103,7 +93,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
     let ended = match Args::read(args) {
         Ok(Some(args)) => execute(&args, streams),
         Ok(None) => printed(write!(streams.out, "{}", args::HELP)).map(|()| EXIT_OK),
-        Err(refusal) => Err(Failure::Usage(refusal.to_string())),
+        Err(refusal) => Err(Failure(format!("{refusal}\n--help lists all options"))),
     };
     ended.unwrap_or_else(|failure| {
         // If standard error is closed too, nothing can be reported.
@@ -118,9 +108,12 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
         printed(writeln!(streams.out, "{written}"))?;
         return Ok(EXIT_OK);
     }
-    let loaded = load::load(args, streams)?;
-    let report = reconcile(args, &loaded).map_err(Failure::Timer)?;
-    printed(report.print(streams.out))?;
+    let (files, lines) = match &args.orders {
+        Some(orders) => Files::counted(orders, args.payments.as_deref(), streams)?,
+        None => Files::generated(&args.data_set()),
+    };
+    let report = reconcile(args, &files, lines);
+    printed(write!(streams.out, "{report}").and_then(|()| streams.out.flush()))?;
     Ok(exit_code(report.all_hold()))
 }
 
@@ -128,88 +121,53 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result
         .or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
-        .map_err(Failure::Output)
+        .map_err(|error| Failure(format!("standard output: {error}")))
 }
 
-/// Runs the job on each engine, in turns if there are several passes. The last pass is reported.
-fn reconcile<'a>(args: &'a Args, loaded: &Loaded) -> Result<Report<'a>, BuildError> {
-    let passes = if args.clock == ClockKind::Virtual { PASSES } else { 1 };
-    let mut runs = Vec::<Run>::new();
-    for pass in 1..=passes {
-        let play = |engine: EngineKind| {
-            let stage = format!("{}, pass {pass} of {passes}", engine.name());
-            play(args, engine, Progress::bar(&stage, loaded.order_count()), loaded.clone())
-        };
-        let again = args.engines().into_iter().map(play).collect::<Result<Vec<_>, _>>()?;
-        let earlier = mem::replace(&mut runs, again);
-        runs.iter_mut().zip(&earlier).for_each(|(run, earlier)| run.audit.hold_if(&earlier.audit));
+/// Runs the job on each engine, in turns. The last pass is reported.
+fn reconcile<'a>(args: &'a Args, files: &Files, lines: Lines) -> Report<'a> {
+    let Files { orders, payments, .. } = files;
+    let check_after = args.check_after.as_millis() as u64;
+    let plan = Plan::of(orders, payments, args.producer_count(), args.stock, check_after);
+    let mut runs = Vec::new();
+    for pass in 1..=PASSES {
+        for engine in args.engines() {
+            let stage = format!("{}, pass {pass} of {PASSES}", engine.name());
+            let progress = Progress::bar(&stage, (orders.len() + payments.len()) as u64);
+            runs.push(play(args, engine, &progress, &plan, lines));
+            progress.finish();
+        }
     }
-    Ok(Report::new(args, passes, runs))
+    Report::new(args, PASSES, runs)
 }
 
-/// Runs the job once, with an engine and the requested clock.
-fn play(args: &Args, engine: EngineKind, progress: Progress, loaded: Loaded) -> Result<Run, BuildError> {
-    let check_after = args.check_after.as_micros() as Micros;
-    let Loaded { pages, timelines, lines } = loaded;
-    let ledger = Arc::new(Ledger::new(pages));
+/// Runs the job once.
+fn play(args: &Args, engine: EngineKind, progress: &Progress, plan: &Plan, lines: Lines) -> Run {
+    let check_after = args.check_after.as_millis() as u64;
+    let (ledger, timelines) = (Ledger::new(plan.pages.clone()), &plan.timelines);
     let begin = Instant::now();
-    let measured = match (args.clock, engine) {
-        (ClockKind::Virtual, EngineKind::Shardwheel) => {
+    let costs = match engine {
+        EngineKind::Shardwheel => {
             let driver = WheelDriver::new(args.shard_count());
-            slices::replay(driver, &ledger, &progress, timelines, check_after)
+            replay::replay(driver, &ledger, progress, timelines, check_after)
         }
-        (ClockKind::Virtual, EngineKind::Heap) => {
-            slices::replay(HeapDriver::new(), &ledger, &progress, timelines, check_after)
-        }
-        (ClockKind::Real, _) => timer::play(timer::start(args.shard_count())?, &ledger, &progress, timelines),
+        EngineKind::Heap => replay::replay(Heap::default(), &ledger, progress, timelines, check_after),
     };
     let took = begin.elapsed();
-    progress.finish();
-    let ledger = Arc::into_inner(ledger).expect("all that the job has begun has ended");
-    let audit = Audit::of(ledger, lines, &measured);
-    let Measured { costs, lateness, stats } = measured;
-    let (lateness, timer) = (Lateness::of(lateness), stats.as_ref().map(Figures::of));
-    Ok(Run { engine, audit, costs, took, lateness, timer })
+    Run { engine, audit: Audit::of(ledger, lines, &costs), costs, took }
 }
 
 fn exit_code(all_hold: bool) -> u8 {
     if all_hold { EXIT_OK } else { EXIT_BROKEN }
 }
 
-/// The reason why the job failed.
+/// The reason why the job failed, for the user.
 #[derive(Debug)]
-pub enum Failure {
-    /// The arguments are wrong; says which, and what would be right.
-    Usage(String),
-    /// A file could not be opened, read, created or written.
-    File {
-        /// The file.
-        name: String,
-        /// What went wrong.
-        error: io::Error,
-    },
-    /// A file does not have the expected header.
-    Header {
-        /// The file.
-        name: String,
-        /// What it has instead.
-        error: HeaderError,
-    },
-    /// The timer could not be built.
-    Timer(BuildError),
-    /// Standard output could not be written.
-    Output(io::Error),
-}
+pub struct Failure(String);
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { name, error } => write!(f, "{name}: {error}"),
-            Self::Header { name, error } => write!(f, "{name}: {error}"),
-            Self::Usage(refusal) => write!(f, "{refusal}\n--help lists all options"),
-            Self::Timer(error) => error.fmt(f),
-            Self::Output(error) => write!(f, "standard output: {error}"),
-        }
+        f.write_str(&self.0)
     }
 }
 

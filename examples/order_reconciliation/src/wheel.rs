@@ -1,13 +1,12 @@
-//! The shard API, for the virtual clock: shards, each with its advancer.
+//! The shard API: shards, each with its advancer.
 //!
 //! A producer schedules on one shard and cancels there. By default each producer has its own shard,
 //! as a larger program has one shard per core.
 
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
-use crate::clock;
 use crate::engine::{Desk, Driver};
-use crate::ledger::{Micros, OrderRef};
+use crate::ledger::OrderRef;
 
 /// The single thread's half.
 pub(crate) struct WheelDriver {
@@ -46,16 +45,10 @@ impl Driver for WheelDriver {
 }
 
 impl Desk for Scheduler<OrderRef> {
-    type Deadline = Tick;
     type Handle = Key;
 
-    fn deadline(&self, due: Micros) -> Tick {
-        clock::tick_from(due)
-    }
-
-    fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<Key> {
-        // Pending timers have no limit here, so only a lack of memory can refuse a timer.
-        Scheduler::schedule(self, deadline, order).ok()
+    fn schedule(&self, deadline: Tick, order: OrderRef) -> Key {
+        Scheduler::schedule(self, deadline, order).expect("the shard has no limit of pending timers")
     }
 
     fn expect_cancel(&self, key: Key) {

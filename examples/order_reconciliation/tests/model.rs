@@ -4,15 +4,12 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt::Write;
 
 use fastrand::Rng;
-use order_reconciliation::Streams;
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
-use serde_json::Value;
 
-use support::Directory;
+use support::{Directory, run};
 
 /// A case: orders and payments as files hold them, and the shop's terms.
 struct Case {
@@ -87,21 +84,17 @@ impl Case {
     fn replay(&self, directory: &Directory, more: &[&str]) -> BTreeMap<&'static str, u64> {
         let (orders, payments) = self.write(directory);
         let (stock, check_after) = (self.stock.to_string(), format!("{}ms", self.check_after));
-        let args = ["--orders", &orders, "--payments", &payments, "--json", "--stock", &stock];
-        let args = [&["order-reconciliation"], &args[..], &["--check-after", &check_after], more].concat();
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut streams = Streams { input: &mut &b""[..], out: &mut out, err: &mut err };
-        let code = order_reconciliation::run(args.iter().map(OsString::from), &mut streams);
-        assert_eq!((code, String::from_utf8_lossy(&err).as_ref()), (0, ""));
-        let report = serde_json::from_slice::<Vec<Value>>(&out).expect("a report").remove(0);
-        let count = |field: &str| report.pointer(field).and_then(Value::as_u64).expect("a number");
+        let args = ["--orders", &orders, "--payments", &payments, "--stock", &stock];
+        let run = run(&[&args[..], &["--check-after", &check_after], more].concat());
+        run.assert_ok();
         let paths = [
-            ("paid_early", "/paid_early"),
-            ("confirmed", "/confirmed"),
-            ("released", "/released"),
-            ("sold_out", "/orders/sold_out"),
+            ("paid_early", "    paid early"),
+            ("confirmed", "    confirmed"),
+            ("released", "    released"),
+            ("sold_out", "  sold out"),
         ];
-        paths.into_iter().map(|(end, path)| (end, count(path))).filter(|&(_, count)| count > 0).collect()
+        let totals = paths.into_iter().map(|(end, row)| (end, run.count(row)));
+        totals.filter(|&(_, count)| count > 0).collect()
     }
 
     fn write(&self, directory: &Directory) -> (String, String) {
