@@ -835,7 +835,6 @@ def mark_of_an_empty_segment() -> Protocol:
         bad=lambda r: r.seen != 2,
         bad_memory=lambda _, last: last["mark"] == 0,
         needed=("mark", "clear"),
-        loom="hazard_7_two_producers_complete_a_segment",
         mark=1,
     )
 
