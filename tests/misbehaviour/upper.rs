@@ -238,15 +238,20 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
             _ = poll(&mut group.sleep(HOUR), &misbehaves(&own, To::Wake));
             drop(group);
         }
+        Place::DrainDrop => {
+            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
+            for _ in 0..3 {
+                drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
+            }
+            queue.drain().for_each(drop);
+        }
         // The first drop misbehaves; the others end all the same, with the queue or the timer.
-        Place::DrainDrop | Place::QueueDrop => {
+        Place::QueueDrop => {
             let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
             for _ in 0..3 {
                 drop(queue.insert((InDrop(Arc::clone(&own)), own.ledger.payload()), HOUR));
             }
-            if place == Place::DrainDrop {
-                queue.drain().for_each(drop);
-            }
+            drop(queue);
         }
         // A consumer that waits calls the queue again when the close wakes it.
         Place::QueueClose => {
