@@ -250,44 +250,6 @@ mod tests {
     }
 
     #[test]
-    fn one_payment_in_full_ends_an_order_early_and_a_second_one_is_returned() {
-        let mut page = placed();
-        assert!(page.pay(0, 300, DUE));
-        assert!(!page.pay(0, 300, DUE));
-        assert_eq!(page.orders[0].state, State::PaidEarly);
-        assert_eq!((page.items[0].reserved, page.items[0].sold), (0, 2));
-        assert_eq!(page.tally.returned_payments, Sum { count: 1, cents: 300 });
-    }
-
-    #[test]
-    fn the_check_adds_up_parts() {
-        for (parts, state) in [
-            (&[100, 200][..], State::Confirmed),
-            (&[100, 100, 100], State::Confirmed),
-            (&[299], State::Released),
-            (&[301], State::Released),
-            (&[], State::Released),
-        ] {
-            let mut page = placed();
-            assert!(!parts.iter().any(|&part| page.pay(0, part, 6)));
-            page.check(0, DUE);
-            page.restock(DUE + 1);
-            assert_eq!(page.orders[0].state, state, "{parts:?}");
-            assert_eq!(page.items[0].reserved, 0);
-        }
-    }
-
-    #[test]
-    fn a_late_payment_is_returned() {
-        let mut page = placed();
-        assert!(!page.pay(0, 300, DUE + 1));
-        page.check(0, DUE);
-        assert_eq!(page.orders[0].state, State::Released);
-        assert!(!page.pay(0, 300, DUE));
-        assert_eq!(page.tally.returned_payments.count, 2);
-    }
-
-    #[test]
     fn early_and_repeated_ends_are_noticed() {
         let mut page = placed();
         page.check(0, DUE - 1);
