@@ -210,15 +210,15 @@ fn a_crowd_leaves_the_runtime_time_for_other_tasks() {
 #[test]
 fn a_poll_does_not_repeat_the_wake_that_has_caused_it() {
     let (clock, timer, mut driver) = by_hand();
-    let (wakes, waker) = Wakes::new();
+    let (bell, waker) = Bell::new();
     let mut context = Context::from_waker(&waker);
     let mut run = pin!(driver.run(|_| std::future::pending()));
     assert!(run.as_mut().poll(&mut context).is_pending());
     for (earlier, seen) in [(HOUR, 1), (HOUR / 2, 2)] {
         timer.schedule_at(clock.now() + earlier, || {}).unwrap();
-        assert_eq!(wakes.count(), seen, "the producer wakes the task");
+        assert_eq!(bell.rings(), seen, "the producer wakes the task");
         assert!(run.as_mut().poll(&mut context).is_pending());
-        assert_eq!(wakes.count(), seen, "the task does not wake itself");
+        assert_eq!(bell.rings(), seen, "the task does not wake itself");
     }
 }
 
