@@ -210,17 +210,4 @@ mod tests {
         let true_rate = one / 5 * 4;
         assert!(one / 10 * 9 > true_rate / 10 * 11, "{one}");
     }
-
-    #[cfg(not(any(shardwheel_loom, fuzzing)))]
-    #[test]
-    fn vectors_of_counters() {
-        use crate::vectors::{numbers, show};
-        for measured in numbers(1, 60).into_iter().filter(|&measured| measured > 0 && measured >> 63 == 0) {
-            let counter = CycleCounter::of_measured(measured);
-            show("clock_rate", &[measured], &[counter.rate]);
-            for steps in numbers(measured, 4).into_iter().filter(|&steps| steps < counter.window) {
-                show("clock_advance", &[steps, counter.rate], &[counter.nanos_of(steps)]);
-            }
-        }
-    }
 }

@@ -157,17 +157,4 @@ mod tests {
         assert_eq!((marked.unmarked(), key.unmarked()), (key, key));
         assert_eq!(marked.shards_after(shard), 0);
     }
-
-    #[cfg(not(any(shardwheel_loom, fuzzing)))]
-    #[test]
-    fn vectors_of_keys() {
-        use crate::vectors::{numbers, show};
-        let shard = |number: u64| ShardId::first_of(number, 1).expect("it has 31 bits");
-        for ((number, node), other) in numbers(1, 60).into_iter().zip(numbers(2, 60)).zip(numbers(3, 60)) {
-            let [number, other] = [number, other].map(|number| number % ((1 << 31) - 1) + 1);
-            let (key, first) = (Key::new(shard(number), node as NodeId, 7), shard(other));
-            let results = [key.place.get(), u64::from(key.is_of(first)), key.shards_after(first) as u64];
-            show("key", &[number, u64::from(key.node()), other], &results);
-        }
-    }
 }

@@ -302,28 +302,4 @@ mod tests {
             assert!(!again.is_displaced());
         }
     }
-
-    #[cfg(not(any(shardwheel_loom, fuzzing)))]
-    #[test]
-    fn vectors_of_words() {
-        use crate::vectors::{numbers, show};
-        for (raw, extension) in numbers(1, 100).into_iter().zip(numbers(2, 100)) {
-            let (word, extension) = (Word(raw), extension & MAX_EXTENSION);
-            // No status has all bits.
-            if word.is_last_version() || raw & STATUS_MASK == STATUS_MASK {
-                continue;
-            }
-            let changes = [
-                word.with_status(Status::Stopped),
-                word.displaced(),
-                word.with_extension(extension),
-                word.rearmed(),
-                word.next_version(Status::Pending),
-                word.next_version_in_place(extension),
-            ];
-            let (status, displaced) = (word.status() as u64, u64::from(word.is_displaced()));
-            let fields = [status, u64::from(word.version()), word.extension(), displaced];
-            show("word", &[raw, extension], &[&fields[..], &changes.map(Word::raw)[..]].concat());
-        }
-    }
 }

@@ -106,17 +106,4 @@ mod tests {
         }
         assert_eq!(next, None);
     }
-
-    #[cfg(not(any(shardwheel_loom, fuzzing)))]
-    #[test]
-    fn vectors_of_buckets() {
-        use crate::vectors::{numbers, show};
-        for value in numbers(1, 100) {
-            show("bucket_of", &[value], &[bucket_of(value) as u64]);
-        }
-        for bucket in 0..BUCKETS {
-            let (first, last) = values_of(bucket).into_inner();
-            show("values_of", &[bucket as u64], &[first, last]);
-        }
-    }
 }

@@ -30,14 +30,4 @@ mod tests {
         assert_eq!(roundest(Tick::MAX, Tick::MAX), Tick::MAX);
         assert_eq!(roundest(1, Tick::MAX), 1 << 63);
     }
-
-    #[cfg(not(any(shardwheel_loom, fuzzing)))]
-    #[test]
-    fn vectors_of_windows() {
-        use crate::vectors::{numbers, show};
-        for (a, b) in numbers(1, 100).into_iter().zip(numbers(2, 100)) {
-            let (first, last) = (a.min(b), a.max(b));
-            show("roundest", &[first, last], &[roundest(first, last)]);
-        }
-    }
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use super::*;
-use crate::Config;
 use crate::shard::advancer::early_cascade::EARLY_NODES;
 use crate::shard::advancer::early_cascade::EARLY_RESTS;
 use crate::shard::shared::FEW_PENDING;
@@ -177,37 +176,4 @@ fn a_jump_within_a_lead_moves_no_timer_twice_and_loses_none() {
     }
     fired += advancer.advance(Tick::MAX).count();
     assert_eq!((fired, scheduler.len()), (65 * 300, 0));
-}
-
-/// What the first step after a burst places, and when the next one is due. All of the burst is in
-/// one bucket of some level, and other timers are in a bucket that is not the next one.
-#[test]
-fn vectors_of_early_steps() {
-    use crate::vectors::show;
-    let mut rng = fastrand::Rng::with_seed(37);
-    for (bits, level) in [(2, 1), (2, 2), (2, 9), (4, 1), (4, 3), (4, 8), (8, 1), (8, 2), (8, 5)] {
-        for _ in 0..5 {
-            let start = rng.u64(..) >> rng.u32(1..16);
-            let config = Config::builder().wheel_size(1 << bits).start(start).build().expect("valid");
-            let (scheduler, mut advancer) = crate::shard::<u32>(&config);
-            let geometry = advancer.shared.geometry;
-            let next = geometry.first_from(level, start + 1).expect("there is more time");
-            let (expiration, span) = (geometry.expiration(next), geometry.span(level));
-            let (inside, others) = (FEW_PENDING as u64 + rng.u64(1..6_000), rng.u64(0..2_000));
-            // From any tick before the bucket, its last tick is beyond the finer wheels.
-            let last_tick = expiration + (span - 1);
-            (0..inside).for_each(|_| assert!(scheduler.schedule(last_tick, 0).is_ok()));
-            (0..others).for_each(|_| assert!(scheduler.schedule(last_tick + 2 * span, 0).is_ok()));
-            if start + 1 == expiration {
-                continue;
-            }
-            let reach = 1 << rng.u32(1..50);
-            let now = rng.u64(start + 1..expiration.min(start + reach));
-            let last = advancer.upkeep.last_cascade;
-            assert_eq!((last, advancer.advance(now).count()), (start, 0));
-            let results = [scheduler.stats().cascaded, advancer.upkeep.next_cascade];
-            let arguments = [bits, level as u64, last, now, inside + others, inside];
-            show("early_step", &arguments, &results);
-        }
-    }
 }

@@ -192,21 +192,3 @@ fn vectors_of_slots() {
         }
     }
 }
-
-#[cfg(not(any(shardwheel_loom, fuzzing)))]
-#[test]
-fn vectors_of_choices() {
-    use crate::vectors::{numbers, show};
-    for bits in 1..=15 {
-        let geometry = Geometry::new(1 << bits);
-        let (ticks, lengths) = (numbers(bits + 200, 6), numbers(bits + 300, 6));
-        for (at, (from, length)) in ticks.into_iter().zip(lengths.into_iter().rev()).enumerate() {
-            // Windows that begin now, later and in the past.
-            let first = [from, from.saturating_add(length / 3), from / 2][(at + bits as usize) % 3];
-            let last = first.saturating_add(length);
-            let chosen = geometry.choose(from, first..=last);
-            let moves = u64::from(geometry.cascades(from, chosen));
-            show("choose", &[bits, from, first, last], &[chosen, moves]);
-        }
-    }
-}
