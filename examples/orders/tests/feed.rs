@@ -219,9 +219,9 @@ fn bad_lines_are_reported_and_left_out() {
     assert_eq!((fed.row("| orders | placed"), fed.row("| payments | counted")), (1, 1));
     for reason in [
         "line 2: order_id is \"A-1\"",
-        "line 4: order \"7\" was placed",
+        "line 4: order 7 was placed",
         "line 5: order_id is \"07\"",
-        "line 2: there is no order \"8\"",
+        "line 2: there is no order 8",
     ] {
         assert!(fed.err.contains(reason), "{reason} in {}", fed.err);
     }
