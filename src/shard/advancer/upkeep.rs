@@ -275,7 +275,8 @@ mod tests {
         assert!(segments > 70, "{segments}");
         advancer.advance(1).for_each(drop);
         let mut tick = 1;
-        while advancer.shared.slab.size() > 0 {
+        // Where the system offers no `membarrier`, the lane of this thread keeps nodes of one.
+        while advancer.shared.slab.size() > 1 {
             tick += 1;
             assert_eq!(advancer.advance(tick).count(), 0);
             assert!(tick < segments as u64 * u64::from(MOVES_PER_UPKEEP) / 4, "{tick} moves");
