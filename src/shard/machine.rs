@@ -63,10 +63,10 @@
 //! fences comes first.
 //!
 //! - *The producer's fence comes first.* The advancer's look at the bits comes after its own fence,
-//!   so it finds the bit set, and swaps the list when the clock reaches `e`. If the push came before
-//!   the swap, the swap takes the node. If it comes after, the push fails on the round. (The producer
-//!   may have found the bit set by another, and the advancer may have cleared it since: then it
-//!   swaps that list next.)
+//!   so it finds the bit set, and swaps the list when the clock reaches `e`. If the push came
+//!   before the swap, the swap takes the node. If it comes after, the push fails on the round. (The
+//!   producer may have found the bit set by another, and the advancer may have cleared it since:
+//!   then it swaps that list next.)
 //! - *The advancer's fence comes first.* The producer's load of `sealed` returns at least that
 //!   tick, and the producer does not push.
 //!
@@ -100,8 +100,8 @@
 //! its own fence. Its fence comes after it has set the bit (for the inbox: after the push; for a
 //! node that is reused in place: after the store of the node's word). If the producer's fence comes
 //! first, the advancer's look sees the bit. If the advancer's comes first, the producer sees
-//! `wake_up_to`, and wakes the advancer (see [`advancer_waker`](super::shared::advancer_waker)) once
-//! it has left its lane. The bit comes before the push, so the advancer may wake for nothing. It
+//! `wake_up_to`, and wakes the advancer (see [`advancer_waker`](super::shared::advancer_waker))
+//! once it has left its lane. The bit comes before the push, so the advancer may wake for nothing. It
 //! never wakes too late.
 //!
 //! # Busy nodes
@@ -207,7 +207,8 @@ impl<T> Scheduler<T> {
     /// Arms the node and makes it reachable. Returns the timer's key, and whether the caller must
     /// wake the advancer.
     ///
-    /// `inline(always)` here and on [`acquire`](Self::acquire), so that the node stays in registers.
+    /// `inline(always)` here and on [`acquire`](Self::acquire), so that the node stays in
+    /// registers.
     #[inline(always)]
     fn arm_and_insert(
         &self,
@@ -237,7 +238,7 @@ impl<T> Scheduler<T> {
         key: Key,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<R> {
-        // Declared first: dropped when the lane is left.
+        // Declared first, so dropped last: what is left of the payload goes when the lane is left.
         let mut harvested = None;
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
@@ -291,8 +292,8 @@ impl<T> Scheduler<T> {
     /// then on. `None` means that the timer has ended, or that its payload is out. If there is no
     /// memory, the timer keeps its deadline and its key.
     ///
-    /// For a recurring timer the caller calls this, never [`extend`](Self::extend): its word does not
-    /// prove its `base`.
+    /// For a recurring timer the caller calls this, never [`extend`](Self::extend): its word does
+    /// not prove its `base`.
     #[cold]
     pub(crate) fn relocate<R>(
         &self,
@@ -467,7 +468,8 @@ impl<T> Advancer<T> {
     /// Takes in what was deferred, and the inbox.
     #[inline(never)]
     fn take_in_newcomers(&mut self) {
-        // Step 2. Before the deferred are placed: what is pushed meanwhile waits for the next advance.
+        // Step 2. Before the deferred are placed: what is pushed meanwhile waits for the next
+        // advance.
         let mut next = self.shared.inbox.take();
         // Nodes that are deferred again come after these.
         let deferred = self.hands.deferred.len();
@@ -500,8 +502,8 @@ impl<T> Advancer<T> {
     }
 
     /// Moves `flushed` to the tick before the next occupied bucket, takes that bucket's timers in
-    /// hand, and cascades the overflow buckets that expire at that tick. True if timers are in `due`
-    /// then; false if no bucket up to the clock holds anything.
+    /// hand, and cascades the overflow buckets that expire at that tick. True if timers are in
+    /// `due` then; false if no bucket up to the clock holds anything.
     ///
     /// No node is linked into a list while the list is walked: lists are detached first.
     #[inline(never)]
@@ -517,9 +519,9 @@ impl<T> Advancer<T> {
             self.set_flushed(tick - 1);
             self.take_bucket(geometry.slot(0, tick));
             if tick == self.now {
-                // Raises the private wheels' `none_before` past this tick. Before the cascade, which
-                // may lower it again: it may link a node into this very bucket, one that is dead at
-                // its first look, and that its thread has reused for `tick` at the second.
+                // Raises the private wheels' `none_before` past this tick. Before the cascade,
+                // which may lower it again: it may link a node into this very bucket, one that is
+                // dead at its first look, and that its thread has reused for `tick` at the second.
                 self.private.find_next(geometry, tick.checked_add(1));
             }
             if geometry.starts_overflow_bucket(tick) {
@@ -566,8 +568,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places up to `budget` of the nodes in `moving`, and returns how many. Timers due at or before
-    /// `due` go to the lists that are being yielded; these do not count.
+    /// Places up to `budget` of the nodes in `moving`, and returns how many. Timers due at or
+    /// before `due` go to the lists that are being yielded; these do not count.
     pub(super) fn place_moving(&mut self, due: Tick, budget: u64) -> u64 {
         let (geometry, from) = (self.shared.geometry, self.flushed + 1);
         let (mut placed, mut turn) = (0, 0);
@@ -623,8 +625,8 @@ impl<T> Advancer<T> {
     }
 
     /// Places a node in a private bucket, or among those that are overdue. The bucket is seen from
-    /// the tick after `flushed`, the first whose bucket can still be taken. (A producer sees it from
-    /// `flushed`, which may have moved on when it pushes: then the seal and the round decide.)
+    /// the tick after `flushed`, the first whose bucket can still be taken. (A producer sees it
+    /// from `flushed`, which may have moved on when it pushes: then the seal and the round decide.)
     pub(super) fn link_or_overdue(&mut self, deadline: Tick, id: NodeId) {
         if deadline > self.flushed {
             let slot = self.shared.geometry.place_private(self.flushed + 1, deadline);

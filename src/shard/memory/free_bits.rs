@@ -116,10 +116,12 @@ impl FreeBits {
     }
 
     /// Takes every node, or none. For the advancer, before it gives the segment back. The count has
-    /// the nodes until all are taken, so a thread that completes the segment meanwhile finds it full.
+    /// the nodes until all are taken, so a thread that completes the segment meanwhile finds it
+    /// full.
     pub(crate) fn take_all(&self) -> bool {
         for word in 0..self.words() {
-            // The bits of the summary stay: a producer that finds nothing in their words clears them.
+            // The bits of the summary stay: a producer that finds nothing in their words clears
+            // them.
             // Ordering: Acquire, pairs with the Release in `set`.
             let bits = self.words[word].swap(0, Ordering::Acquire);
             if bits != self.all_of(word) {

@@ -10,8 +10,8 @@
 //!    a marked segment out of the table at each move of the clock.
 //! 4. When the readers of that segment have unpinned, it is unmapped.
 //!
-//! The one segment goes too when nothing is pending, but not before half its nodes have been used:
-//! an idle shard has it for an occasional timer.
+//! The one segment goes too when nothing is pending, once half of its nodes have been used. Until
+//! then an idle shard keeps it for an occasional timer.
 //!
 //! Invariant: a segment whose nodes are all free has its mark, or the thread that completed it is
 //! between its two steps. A mark says that the advancer looks there, no more: it takes all nodes of

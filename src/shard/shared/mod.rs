@@ -1,7 +1,7 @@
 //! What the two halves of a shard share.
 //!
-//! [`clock`] has the words that the [`machine`](crate::shard::machine) is about. [`consumer`] is the handle
-//! that only the advancer has. [`lanes`] has what each producer has to itself. [`advancer_waker`]
+//! [`clock`] has the words that the [`machine`](crate::shard::machine) is about. [`consumer`] is
+//! the handle that only the advancer has. [`lanes`] has what each producer has to itself. [`advancer_waker`]
 //! wakes the advancer. [`stats`], `counts` and [`bound`] count.
 //!
 //! Here are the wheels that producers add to: one for each level, the overflow wheels made when
