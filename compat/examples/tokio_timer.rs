@@ -1,10 +1,10 @@
 //! Sleeps of a timer on tokio's workers beside those of tokio's own timer.
 //!
 //! ```sh
-//! cargo run --release -p shardwheel-compat --features tokio --example tokio_timer -- own --workers 2
+//! cargo run --release -p shardwheel-compat --features tokio --example tokio_timer -- workers --workers 2
 //! ```
 //!
-//! 51 tasks sleep 2,800 times, for 5 and for 20 ms. Or `--million` sleeps of an hour are created
+//! 51 tasks (or `--tasks`) sleep 2,800 times, for 5 and for 20 ms. Or `--million` sleeps of an hour are created
 //! and dropped, and then a million tasks sleep for 3 to 5 s. It prints how late the sleeps were, and
 //! what the process has used meanwhile: voluntary context switches and processor time (on Linux).
 //! With `RUSTFLAGS="--cfg tokio_unstable"` there is tokio's alternative timer, too, on several
@@ -41,9 +41,11 @@ struct Args {
     /// The runtime's worker threads; 0 for a runtime of one thread.
     #[arg(long, default_value_t = 0)]
     workers: usize,
-    /// A million sleeps in the place of 2,800.
+    /// A million sleeps in the place of 55 of each task.
     #[arg(long)]
     million: bool,
+    #[arg(long, default_value_t = 51)]
+    tasks: usize,
     /// The timer's tick in microseconds, in the place of the default.
     #[arg(long)]
     tick: Option<u64>,
@@ -67,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             create_and_drop(timer.clone()).await;
         }
         let (begin, before) = (Instant::now(), Used::until_now());
-        let mut late = if args.million { million(timer).await } else { few(timer).await };
+        let mut late = if args.million { million(timer).await } else { few(timer, args.tasks).await };
         let (took, used) = (begin.elapsed(), Used::until_now());
         late.sort_unstable();
         let at = |share: f64| late[(late.len() as f64 * share) as usize].as_secs_f64() * 1e3;
@@ -112,9 +114,9 @@ async fn sleep(timer: &Option<Timer>, delay: Duration) -> Duration {
     Instant::now().checked_duration_since(due).expect("no sleep ends early")
 }
 
-async fn few(timer: Option<Timer>) -> Vec<Duration> {
+async fn few(timer: Option<Timer>, number: usize) -> Vec<Duration> {
     let mut tasks = JoinSet::new();
-    for task in 0..51 {
+    for task in 0..number {
         let (delay, times) = if task == 0 { (20, 50) } else { (5, 55) };
         let timer = timer.clone();
         tasks.spawn(async move {

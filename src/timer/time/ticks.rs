@@ -36,9 +36,9 @@ pub(crate) struct Time {
     fast: Option<FastClock>,
 }
 
-/// The shortest tick, in nanoseconds, for which the fast clock is used. It is ahead by
-/// microseconds, which does not matter for such ticks.
-const LEAST_FAST_TICK: Nanos = 100_000;
+/// The shortest tick, in nanoseconds, for which the fast clock is used. The clock is ahead by some
+/// 20 us at most, less than half of such a tick.
+const LEAST_FAST_TICK: Nanos = 50_000;
 
 impl Time {
     /// Starts the timer's time now.
