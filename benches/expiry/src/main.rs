@@ -16,7 +16,7 @@ use ledger::Ledger;
 use maps::{ENGINES, Engine};
 
 #[derive(Clone, Copy, Parser)]
-#[command(about = "How late ExpiringMap, moka and foyer report an expiry without traffic.")]
+#[command(about = "How late ExpiringMap and moka report an expiry without traffic.")]
 struct Args {
     /// The number of entries.
     #[arg(long, default_value_t = 1_000_000)]

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use foyer_common::event::{Event, EventListener};
-use foyer_memory::{CacheBuilder, CacheProperties};
 use moka::Expiry;
 use moka::notification::RemovalCause;
 use moka::sync::Cache;
@@ -22,11 +20,10 @@ pub(crate) struct Engine {
     pub(crate) fill: fn(&'static Ledger) -> Box<dyn Any>,
 }
 
-pub(crate) const ENGINES: [Engine; 4] = [
+pub(crate) const ENGINES: [Engine; 3] = [
     Engine { name: "shardwheel `ExpiringMap`", fill: shardwheel },
     Engine { name: "moka", fill: |ledger| Box::new(moka(ledger)) },
     Engine { name: "moka, `run_pending_tasks` every 100 ms", fill: moka_with_thread },
-    Engine { name: "foyer", fill: foyer },
 ];
 
 /// The pause that moka's maintainer names in the issue 349.
@@ -74,26 +71,5 @@ fn moka_with_thread(ledger: &'static Ledger) -> Box<dyn Any> {
             thread::sleep(UPKEEP);
         }
     });
-    Box::new(map)
-}
-
-/// foyer has no time to live (its issue 983). Its listener is called for what it evicts or removes.
-fn foyer(ledger: &'static Ledger) -> Box<dyn Any> {
-    struct Notes(&'static Ledger);
-
-    impl EventListener for Notes {
-        type Key = u32;
-        type Value = Instant;
-
-        fn on_leave(&self, _reason: Event, entry: &u32, _value: &Instant) {
-            self.0.report(*entry);
-        }
-    }
-
-    let builder = CacheBuilder::new(2 * ledger.len()).with_event_listener(Arc::new(Notes(ledger)));
-    let map = builder.build::<CacheProperties>();
-    for entry in ledger.entries() {
-        map.insert(entry, Instant::now() + ledger.ttl(entry));
-    }
     Box::new(map)
 }
