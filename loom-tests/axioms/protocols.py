@@ -339,7 +339,7 @@ def schedule_against_the_end() -> Protocol:
     def producer(o: Sites) -> Steps:
         yield update("height", lambda old: max(old, 1), o.note_height)
         yield write("segment", 1, PLAIN)
-        yield cas("slot", 0, 1, o.fill_slot)
+        yield cas("place", 0, 1, o.fill_place)
         yield write("payload", 1, PLAIN)
         yield write("word", 1, o.fill)
         yield fence(o.read_fence)
@@ -353,7 +353,7 @@ def schedule_against_the_end() -> Protocol:
     def end(o: Sites) -> Steps:
         yield write("closed", 1, o.close)
         yield fence(o.close_fence)
-        if not (yield read("height", o.height)) or not (yield read("slot", o.slot)):
+        if not (yield read("height", o.height)) or not (yield read("place", o.place)):
             return {"found": 0}
         yield read("segment", PLAIN)
         if (yield read("word", o.word)) != 1:
@@ -363,27 +363,27 @@ def schedule_against_the_end() -> Protocol:
             yield read("payload", PLAIN)
         return {"found": int(won)}
 
-    slots = "shard/memory/slot.rs"
+    table = "shard/memory/table.rs"
     return protocol(
         "schedule against the end",
         (producer, end),
         {
-            "note_height": Site(slots, "note_height", "fetch_max("),
-            "fill_slot": Site(slots, "fill", "let (success, failure) ="),
+            "note_height": Site(table, "note_height", "fetch_max("),
+            "fill_place": Site(table, "fill", "let (success, failure) ="),
             "fill": Site(CELL, "fill", "word.store("),
             "read_fence": READ_FENCE,
             "closed": Site(PROTOCOL, "is_closed", "closed.load("),
             "win": Site(CELL, "replace", "let (success, failure) ="),
             "close": Site(PROTOCOL, "close", "closed.store("),
             "close_fence": Site(PROTOCOL, "close", "fence("),
-            "height": Site(slots, "height", "height.load("),
-            "slot": Site(slots, "get", "load("),
+            "height": Site(table, "height", "height.load("),
+            "place": Site(table, "get", "load("),
             "word": Site(CELL, "word", "word.load("),
         },
         bad=lambda r: (
             r.accepted + r.took_back == 0 and not r.found or r.accepted and not r.found or r.took_back and r.found
         ),
-        needed=("read_fence", "close_fence", "fill_slot", "slot", "fill"),
+        needed=("read_fence", "close_fence", "fill_place", "place", "fill"),
     )
 
 
@@ -955,15 +955,15 @@ def registered_waker() -> Protocol:
             yield read(f"waker{found}", PLAIN)
         return {"is_old": int(found < sleep)}
 
-    slots = "shard/memory/slot.rs"
+    table = "shard/memory/table.rs"
     return protocol(
         "the advancer's waker",
         (advancer, producer),
         {
-            "replace": Site(slots, "replace", "places[index].swap("),
+            "replace": Site(table, "replace", "places[index].swap("),
             "begin_sleep": Site(WAKER, "begin_sleep", "sleep.store("),
             "sleep": Site(WAKER, "pending_wake", "sleep.load("),
-            "get": Site(slots, "get", "load("),
+            "get": Site(table, "get", "load("),
         },
         bad=lambda r: r.is_old,
         needed=("begin_sleep", "sleep", "replace", "get"),

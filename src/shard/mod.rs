@@ -99,7 +99,7 @@ pub(crate) use {
     memory::free_bits::{FreeBits, WORD_NODES},
     memory::segment::Segment,
     memory::slab::{FreeWord, Slab},
-    memory::slot::Retired,
+    memory::table::Retired,
     node::Node,
 };
 

@@ -6,7 +6,7 @@
 //! | `slab` | the table of segments; handing out nodes (`supply`), freed ones (`freed`), rights (`rights`) |
 //! | `segment`, `layout`, `pages`, `free_bits` | an array of nodes, its length, its memory, and which nodes are free |
 //! | `recycle` | the way back, by one rule: freed nodes to the producers, empty segments to the system |
-//! | `slot`, `epochs` | pointers that producers read while the advancer takes the memory away |
+//! | `table`, `epochs` | pointers that producers read while the advancer takes the memory away |
 
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
@@ -16,4 +16,4 @@ mod pages;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;
-pub(crate) mod slot;
+pub(crate) mod table;

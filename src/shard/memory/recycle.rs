@@ -44,7 +44,7 @@ use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::pages::Nodes;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, FreedNodes, KEEPS_FIRST_SEGMENT, Slab};
-use crate::shard::memory::slot::{Keep, Retired};
+use crate::shard::memory::table::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
 use crate::size::size;

@@ -37,7 +37,7 @@ use crate::hardware;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slot::{Keep, Slots};
+use crate::shard::memory::table::{Keep, Table};
 use crate::shard::node::{Node, NodeId};
 use crate::size::size;
 use crate::sync::plain::AtomicU32 as PlainU32;
@@ -52,7 +52,7 @@ pub(crate) const SEGMENTS: usize = size(1 << 16, 1 << 6, 4);
 pub(crate) const KEEPS_FIRST_SEGMENT: bool = size(false, false, true);
 
 pub(crate) struct Slab<T> {
-    segments: Slots<Segment<T>, { SEGMENTS }>,
+    segments: Table<Segment<T>, { SEGMENTS }>,
     /// The address of each segment's nodes. It stays when the segment has gone back: a prefetch
     /// needs an address and no guarantee.
     addresses: Box<[AtomicPtr<Node<T>>; SEGMENTS]>,
@@ -75,7 +75,7 @@ impl<T> Slab<T> {
     /// An empty slab; `None` if there is no memory.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
-            segments: Slots::new()?,
+            segments: Table::new()?,
             addresses: fallible::zeroed_array()?,
             next_era: AtomicU32::new(0),
             open: fallible::zeroed_array()?,

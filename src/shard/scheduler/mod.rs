@@ -200,7 +200,7 @@ impl<T> Scheduler<T> {
     /// meanwhile may be left out or come twice, and one whose payload is out is left out.
     #[cfg(feature = "introspect")]
     pub(crate) fn each_pending(&self, mut look: impl FnMut((Tick, Tag))) {
-        use crate::shard::memory::slot::Keep;
+        use crate::shard::memory::table::Keep;
         let slab = &self.shared.slab;
         for word in 0..slab.words() {
             let mut entered = self.shared.lanes.enter();

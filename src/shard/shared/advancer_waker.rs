@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use crate::shard::memory::epochs::{Participant, Reclaimer};
-use crate::shard::memory::slot::{Keep, Retired, Slots};
+use crate::shard::memory::table::{Keep, Retired, Table};
 use crate::sync::{AtomicU64, Ordering, thread_local};
 use crate::unwind::{DropQuietly, quietly};
 
@@ -54,7 +54,7 @@ const ATTEMPTS: usize = 4;
 
 pub(crate) struct AdvancerWaker {
     /// One slot, written by the advancer.
-    waker: Slots<DropQuietly<Arc<Waker>>, 1>,
+    waker: Table<DropQuietly<Arc<Waker>>, 1>,
     /// The number of the last sleep. Written by the advancer.
     sleep: AtomicU64,
     /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
@@ -79,7 +79,7 @@ pub(crate) struct WakerOwner {
 impl AdvancerWaker {
     /// `None` if there is no memory.
     pub(crate) fn new() -> Option<Self> {
-        Some(Self { waker: Slots::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
+        Some(Self { waker: Table::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use super::Shared;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
-use crate::shard::memory::slot::Keep;
+use crate::shard::memory::table::Keep;
 use crate::shard::node::NodeId;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Arc;

@@ -47,7 +47,7 @@ use crate::fallible;
 use crate::shard::key::ShardId;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::slab::Slab;
-use crate::shard::memory::slot::{Keep, Slots};
+use crate::shard::memory::table::{Keep, Table};
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
 use crate::shard::wheel::geometry::LEVELS;
@@ -75,7 +75,7 @@ pub(crate) struct Shared<T> {
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     /// By the level. Made by producers.
-    wheels: Slots<Wheel, { LEVELS }>,
+    wheels: Table<Wheel, { LEVELS }>,
 }
 
 impl<T> Shared<T> {
@@ -95,7 +95,7 @@ impl<T> Shared<T> {
             inbox: Inbox::new(),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
-            wheels: Slots::new()?,
+            wheels: Table::new()?,
         };
         shared.wheel_or_new(0, start)?;
         Some((shared, reclaimer))
@@ -111,7 +111,7 @@ impl<T> Shared<T> {
     /// The shared wheel of a level, if it exists.
     #[inline]
     pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        // SAFETY: no wheel is taken out of its slot.
+        // SAFETY: no wheel is taken out of the table.
         self.wheels.get(level, unsafe { Keep::owned() })
     }
 

@@ -7,7 +7,7 @@ use crate::shard::memory::epochs::{Guard, Participant};
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::SEGMENTS;
-use crate::shard::memory::slot::Keep;
+use crate::shard::memory::table::Keep;
 use crate::sync::Ordering;
 
 impl<T> Slab<T> {
@@ -70,7 +70,7 @@ impl<T> Slab<T> {
         segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
         let nodes = segment.nodes();
         // Before the advancer can take the segment away, so that the count is never too low.
-        // Ordering: Relaxed, a count; the Release of `Slots::fill` keeps the order.
+        // Ordering: Relaxed, a count; the Release of `Table::fill` keeps the order.
         self.size.fetch_add(1, Ordering::Relaxed);
         if self.segments.fill(index, segment).is_err() {
             // Ordering: Relaxed, as above.

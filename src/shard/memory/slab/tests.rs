@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::unlink::LAST_ERA_GIVEN_BACK;
 use super::*;
 use crate::shard::memory::epochs::Epochs;
-use crate::shard::memory::slot::Retired;
+use crate::shard::memory::table::Retired;
 
 /// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];

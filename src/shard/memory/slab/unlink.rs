@@ -5,7 +5,7 @@ use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::KEEPS_FIRST_SEGMENT;
-use crate::shard::memory::slot::{Keep, Retired};
+use crate::shard::memory::table::{Keep, Retired};
 use crate::sync::Ordering;
 
 /// The last era at which segments are given back. The eras that remain suffice for every segment

@@ -4,7 +4,7 @@ use super::Slab;
 use crate::shard::memory::epochs::Guard;
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slot::Keep;
+use crate::shard::memory::table::Keep;
 use crate::shard::node::NodeId;
 
 impl<T> Slab<T> {

@@ -1,14 +1,14 @@
-//! Slots: pointers to memory that producers read, and that the advancer may take away meanwhile.
+//! A table of pointers to memory that producers read, and that the advancer may take away meanwhile.
 //!
 //! A reader shows why the memory stays while it reads: it has a [`Keep`]. There is a [`Keep`] for a
 //! pinned participant, for the shard's one [`Reclaimer`], and for a thread that owns a part of the
 //! memory, which then is not taken away.
 //!
-//! Memory goes in two steps. [`Slots::replace`] takes it out of its slot, so that no later reader
+//! Memory goes in two steps. [`Table::replace`] takes it out of its place, so that no later reader
 //! finds it. When the readers that found it before have unpinned, it is on the list of the
 //! [`Retired`], from which the advancer takes it.
 //!
-//! A shard makes its slots, its epochs and its reclaimer together. A [`Keep`] from another shard
+//! A shard makes its tables, its epochs and its reclaimer together. A [`Keep`] from another shard
 //! would keep nothing, but no part of a shard is ever handed to another.
 
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use crate::fallible::{self, Stack, Stacked};
 use crate::shard::memory::epochs::{Guard, Reclaimer};
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
 
-/// Shows that what a slot holds is not taken away during `'g`.
+/// Shows that what a place holds is not taken away during `'g`.
 #[derive(Clone, Copy)]
 pub(crate) struct Keep<'g>(PhantomData<&'g ()>);
 
@@ -48,26 +48,26 @@ impl<'g> Keep<'g> {
     }
 }
 
-/// `N` slots, numbered from 0.
-pub(crate) struct Slots<M, const N: usize> {
-    /// Null, or a pointer from `Box::into_raw`, which the slot owns.
+/// `N` places, numbered from 0.
+pub(crate) struct Table<M, const N: usize> {
+    /// Null, or a pointer from `Box::into_raw`, which the place owns.
     places: Box<[AtomicPtr<M>; N]>,
-    /// One past the highest slot that was ever filled, or is about to be.
+    /// One past the highest place that was ever filled, or is about to be.
     height: AtomicU32,
-    /// Taken out of its slot, and out of reach. It is freed with the slots at the latest.
+    /// Taken out of its place, and out of reach. It is freed with the table at the latest.
     free: Arc<Stack<Unreachable<M>>>,
-    /// Slots lend `M` to several threads, and drop it.
+    /// A table lends `M` to several threads, and drops it.
     owns: PhantomData<Arc<M>>,
 }
 
-impl<M, const N: usize> Slots<M, N> {
-    /// Empty slots; `None` if there is no memory.
+impl<M, const N: usize> Table<M, N> {
+    /// An empty table; `None` if there is no memory.
     pub(crate) fn new() -> Option<Self> {
         let (places, free) = (fallible::zeroed_array()?, Arc::new(Stack::new()));
         Some(Self { places, height: AtomicU32::new(0), free, owns: PhantomData })
     }
 
-    /// What a slot holds.
+    /// What a place holds.
     #[inline]
     pub(crate) fn get<'g>(&'g self, index: usize, _: Keep<'g>) -> Option<&'g M> {
         // Ordering: Acquire, pairs with the Release of `fill` and `replace`.
@@ -76,9 +76,9 @@ impl<M, const N: usize> Slots<M, N> {
         unsafe { held.as_ref() }
     }
 
-    /// Fills an empty slot; returns the box if another thread has filled it.
+    /// Fills an empty place; returns the box if another thread has filled it.
     pub(crate) fn fill(&self, index: usize, held: Box<M>) -> Result<(), Box<M>> {
-        // First, so a thread that finds the slot filled finds it below the height.
+        // First, so a thread that finds the place filled finds it below the height.
         self.note_height(index);
         let held = Box::into_raw(held);
         // Ordering: Release, pairs with `get`; on failure nothing is read.
@@ -95,21 +95,21 @@ impl<M, const N: usize> Slots<M, N> {
         self.height.fetch_max(index as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Whether a slot is empty now.
+    /// Whether a place is empty now.
     pub(crate) fn is_empty(&self, index: usize) -> bool {
         // Ordering: Relaxed, a hint.
         self.places[index].load(Ordering::Relaxed).is_null()
     }
 
-    /// No slot from this one on was ever filled.
+    /// No place from this one on was ever filled.
     pub(crate) fn height(&self) -> usize {
-        // Ordering: Relaxed, it says only how far to look; each slot is acquired separately. The
+        // Ordering: Relaxed, it says only how far to look; each place is acquired separately. The
         // walk at the shard's end looks far enough: the fences in `close` and `insert` refuse a
         // timer or let the walk find it, and a timer that is moved is found by its old node.
         self.height.load(Ordering::Relaxed) as usize
     }
 
-    /// Replaces what a slot holds. The [`Retired`] of these slots has it once its readers have
+    /// Replaces what a place holds. The [`Retired`] of this table has it once its readers have
     /// unpinned.
     pub(crate) fn replace(
         &self,
@@ -129,13 +129,13 @@ impl<M, const N: usize> Slots<M, N> {
     }
 }
 
-impl<M, const N: usize> Drop for Slots<M, N> {
+impl<M, const N: usize> Drop for Table<M, N> {
     fn drop(&mut self) {
         let height = self.height();
         // Ordering: Relaxed, the last owner is here.
         let held = self.places[..height].iter().map(|place| place.load(Ordering::Relaxed));
         for held in held.filter(|held| !held.is_null()) {
-            // SAFETY: it came from `into_raw`. Each reader borrows the slots, so no reader is left.
+            // SAFETY: it came from `into_raw`. Each reader borrows the table, so no reader is left.
             drop(unsafe { Box::from_raw(held) });
         }
     }
@@ -150,16 +150,16 @@ unsafe impl<M: Send + Sync> Send for Unreachable<M> {}
 
 impl<M> Drop for Unreachable<M> {
     fn drop(&mut self) {
-        // SAFETY: it came from `into_raw`, and was taken out of its slot once. It is dropped after
+        // SAFETY: it came from `into_raw`, and was taken out of its place once. It is dropped after
         // its readers have unpinned: by a deferred call, or on a list that only deferred calls
         // fill.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// What has been taken out of some slots and not yet given up; for the advancer.
+/// What has been taken out of a table and not yet given up; for the advancer.
 pub(crate) struct Retired<M> {
-    /// The list of the slots.
+    /// The list of the table.
     free: Arc<Stack<Unreachable<M>>>,
     /// From that list.
     taken: Stack<Unreachable<M>>,
@@ -167,8 +167,8 @@ pub(crate) struct Retired<M> {
 }
 
 impl<M> Retired<M> {
-    pub(crate) fn of<const N: usize>(slots: &Slots<M, N>) -> Self {
-        Self { free: Arc::clone(&slots.free), taken: Stack::new(), count: 0 }
+    pub(crate) fn of<const N: usize>(table: &Table<M, N>) -> Self {
+        Self { free: Arc::clone(&table.free), taken: Stack::new(), count: 0 }
     }
 
     /// How many there are, with those that readers may still reach.
@@ -179,7 +179,7 @@ impl<M> Retired<M> {
     fn add(&mut self, memory: Unreachable<M>, reclaimer: &Reclaimer) {
         self.count += 1;
         let (free, memory) = (Arc::clone(&self.free), Stacked::boxed(memory));
-        // Protects: each reader that has found the memory in its slot, and is pinned.
+        // Protects: each reader that has found the memory in its place, and is pinned.
         // SAFETY: a participant's owner borrows the shard. The call pushes to a list of which it
         // owns a part.
         unsafe { reclaimer.participant().defer(move || free.push(memory)) };
