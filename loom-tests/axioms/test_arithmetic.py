@@ -143,7 +143,7 @@ class PrivateSlots(Proof):
                 self.prove(B == C, *near, B & mask == C & mask)
 
     def test_no_overflow_bucket_starts_before_the_finest(self) -> None:
-        """Where `next_occupied` looks at the finest wheel alone."""
+        """Where `next_expiration` looks at the finest wheel alone."""
         for geometry in map(Geometry, SIZES):
             is_first = z3.And(z3.ULT(A ^ B, geometry.size), z3.Not(geometry.starts_overflow_bucket(A)))
             between = z3.And(z3.ULE(A, C), z3.ULE(C, B), geometry.starts_overflow_bucket(C))

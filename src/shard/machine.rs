@@ -444,7 +444,7 @@ impl<T> Advancer<T> {
     #[inline]
     fn look_at_shared_wheels(&mut self, tick: Tick) {
         let from = tick.checked_add(1).filter(|&from| from <= self.sealed);
-        self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.sealed));
+        self.next_in_shared = from.and_then(|from| self.shared.next_expiration(from, self.sealed));
     }
 
     /// Whether a bucket that expires at or before the clock may hold a node.
@@ -510,7 +510,7 @@ impl<T> Advancer<T> {
     fn flush(&mut self) -> bool {
         let geometry = self.shared.geometry;
         while self.flushed < self.now {
-            let private = self.private.next_occupied_within(geometry, self.flushed + 1, self.now);
+            let private = self.private.next_expiration_within(geometry, self.flushed + 1, self.now);
             let shared = self.next_in_shared.filter(|&tick| tick <= self.now);
             let Some(tick) = earlier(private, shared) else {
                 self.set_flushed(self.now);
@@ -763,7 +763,7 @@ impl<T> Advancer<T> {
         // due before.
         let to = known.unwrap_or(Tick::MAX);
         let from = self.flushed.checked_add(1);
-        let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
+        let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_expiration(from, to));
         let earliest = shared.or(known)?;
         match if pending == 0 { self.shared.len() } else { pending } {
             0 => None,

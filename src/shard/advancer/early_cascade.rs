@@ -113,8 +113,8 @@ impl<T> Advancer<T> {
             return None;
         }
         let after = next_lead.checked_add(1)?;
-        let private = self.private.next_occupied_at(level, geometry, after);
-        let shared = self.shared.next_occupied_at(level, after, Tick::MAX);
+        let private = self.private.next_expiration_at(level, geometry, after);
+        let shared = self.shared.next_expiration_at(level, after, Tick::MAX);
         earlier(private, shared).map(|expiration| expiration.saturating_sub(geometry.span(level)))
     }
 

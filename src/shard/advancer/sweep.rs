@@ -135,9 +135,9 @@ impl<T> Advancer<T> {
             let from = if level == next.0 { next.1? } else { 0 };
             let from = from.max(flushed.checked_add(1)?);
             let slot = |tick| geometry.slot(level, tick);
-            let private = self.private.next_occupied_at(level, geometry, from).map(slot);
+            let private = self.private.next_expiration_at(level, geometry, from).map(slot);
             let private = private.filter(|&slot| self.is_within(slot, geometry.private_wheel_size()));
-            let shared = self.shared.next_occupied_at(level, from, Tick::MAX).map(slot);
+            let shared = self.shared.next_expiration_at(level, from, Tick::MAX).map(slot);
             let shared = shared.filter(|&slot| self.is_within(slot, geometry.wheel_size()));
             private.into_iter().chain(shared).min_by_key(|slot| slot.number)
         })

@@ -218,7 +218,7 @@ fn what_is_late_marks_no_bucket() {
     drop(advancer.advance(20));
     schedule(&scheduler, 20, 1);
     schedule(&scheduler, 0, 1);
-    assert_eq!(advancer.shared.next_occupied(21, Tick::MAX), None);
+    assert_eq!(advancer.shared.next_expiration(21, Tick::MAX), None);
     assert_eq!(advancer.advance(20).count(), 2);
 }
 

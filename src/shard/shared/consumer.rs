@@ -58,32 +58,32 @@ impl<T> Consumer<T> {
     /// The earliest tick within `from..=to` at which a shared bucket that may hold something
     /// expires.
     #[inline]
-    pub(crate) fn next_occupied(&self, from: Tick, to: Tick) -> Option<Tick> {
+    pub(crate) fn next_expiration(&self, from: Tick, to: Tick) -> Option<Tick> {
         let geometry = self.shared.geometry;
-        let is_fine = !geometry.has_overflow_start(from, to);
-        if is_fine && self.wheel(0).is_none_or(|finest| !finest.may_hold_from(from)) {
+        let only_finest = !geometry.has_overflow_start(from, to);
+        if only_finest && self.wheel(0).is_none_or(|finest| !finest.may_hold_from(from)) {
             None
-        } else if is_fine && to <= geometry.end_of_window(from) {
-            self.next_in_window(from, to)
+        } else if only_finest && to <= geometry.end_of_window(from) {
+            self.search_window(from, to)
         } else {
-            self.next_occupied_in(from, to, is_fine)
+            self.search_wheels(from, to, only_finest)
         }
     }
 
-    /// As [`next_occupied`](Self::next_occupied). If `is_fine`, no overflow bucket starts within
-    /// `from..=to`.
+    /// As [`next_expiration`](Self::next_expiration). If `only_finest`, no overflow bucket starts
+    /// within `from..=to`.
     #[inline(never)]
-    fn next_occupied_in(&self, from: Tick, to: Tick, is_fine: bool) -> Option<Tick> {
-        let levels = if is_fine { 1 } else { self.height() };
-        (0..levels).filter_map(|level| self.next_occupied_at(level, from, to)).min()
+    fn search_wheels(&self, from: Tick, to: Tick, only_finest: bool) -> Option<Tick> {
+        let levels = if only_finest { 1 } else { self.height() };
+        (0..levels).filter_map(|level| self.next_expiration_at(level, from, to)).min()
     }
 
-    /// As [`next_occupied`](Self::next_occupied), of the finest wheel and within one window.
+    /// As [`next_expiration`](Self::next_expiration), of the finest wheel and within one window.
     #[inline]
-    fn next_in_window(&self, from: Tick, to: Tick) -> Option<Tick> {
+    fn search_window(&self, from: Tick, to: Tick) -> Option<Tick> {
         let geometry = self.shared.geometry;
         let index = geometry.index(geometry.slot(0, from));
-        let ahead = self.wheel(0)?.next_occupied_nearby(index)? as Tick;
+        let ahead = self.wheel(0)?.distance_within_word(index)? as Tick;
         (ahead <= to - from).then_some(from + ahead)
     }
 
@@ -93,13 +93,15 @@ impl<T> Consumer<T> {
         self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(index) && wheel.holds_nodes(index))
     }
 
-    /// As [`next_occupied`](Self::next_occupied), of one level.
+    /// As [`next_expiration`](Self::next_expiration), of one level.
     #[inline]
-    pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
+    pub(crate) fn next_expiration_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
         let (wheel, geometry) = (self.wheel(level)?, self.shared.geometry);
         geometry.expiration_of(level, from, |first| {
-            let count = geometry.starts_within(level, from, to);
-            wheel.may_hold_from(first.number).then(|| wheel.next_occupied(geometry.index(first), count))?
+            if !wheel.may_hold_from(first.number) {
+                return None;
+            }
+            wheel.distance_to_occupied(geometry.index(first), geometry.starts_within(level, from, to))
         })
     }
 }

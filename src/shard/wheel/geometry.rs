@@ -29,7 +29,7 @@ pub(crate) const LEVELS: usize = size(64, 64, 3);
 
 /// The length of a window, in ticks; a power of two. The longer it is, the fewer fences an advancer
 /// passes, and the more timers that are due soon go through the inbox. The bits of a window are in
-/// one word (see [`Wheel::next_occupied_nearby`](super::Wheel::next_occupied_nearby)).
+/// one word (see [`Wheel::distance_within_word`](super::Wheel::distance_within_word)).
 pub(super) const WINDOW: Tick = 4;
 
 /// A bucket in absolute terms: the span of ticks that it stands for, not a place in an array.

@@ -226,7 +226,7 @@ impl Wheel {
     /// Returns whether the bucket may hold a node.
     pub(crate) fn is_occupied(&self, index: usize) -> bool {
         let (word, shift) = self.bits(index);
-        // Ordering: Relaxed, as in `next_occupied`.
+        // Ordering: Relaxed, as in `distance_to_occupied`.
         (word.load(Ordering::Relaxed) >> shift) & STRIPE_MASK != 0
     }
 
@@ -241,7 +241,7 @@ impl Wheel {
     /// after its fence.
     #[inline]
     pub(crate) fn may_hold_from(&self, number: u64) -> bool {
-        // Ordering: Relaxed, as in `next_occupied`.
+        // Ordering: Relaxed, as in `distance_to_occupied`.
         self.last.load(Ordering::Relaxed) >= number
     }
 
@@ -249,7 +249,7 @@ impl Wheel {
     /// buckets and with wrap-around. Returns its distance from `from`.
     ///
     /// O(count / 4) loads.
-    pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
+    pub(crate) fn distance_to_occupied(&self, from: usize, count: usize) -> Option<usize> {
         let last = count.min(self.size()).saturating_sub(1) + from % BUCKETS_PER_WORD;
         // A shift: both are powers of two, and a division takes longer than all the rest.
         let steps = last >> BUCKETS_PER_WORD.min(self.size()).trailing_zeros();
@@ -263,9 +263,9 @@ impl Wheel {
     /// Finds the first bucket that may hold a node, from the bucket `from` on, among those whose
     /// bits share a word with it. Returns its distance from `from`.
     #[inline]
-    pub(crate) fn next_occupied_nearby(&self, from: usize) -> Option<usize> {
+    pub(crate) fn distance_within_word(&self, from: usize) -> Option<usize> {
         let (word, shift) = self.bits(from);
-        // Ordering: Relaxed, as in `next_occupied`.
+        // Ordering: Relaxed, as in `distance_to_occupied`.
         let bits = word.load(Ordering::Relaxed) >> shift;
         (bits != 0).then(|| bits.trailing_zeros() as usize / STRIPES)
     }

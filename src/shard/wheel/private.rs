@@ -134,9 +134,14 @@ impl PrivateWheels {
     }
 
     /// The earliest tick within `from..=to` at which a bucket that holds a node expires. O(1) if
-    /// none does; otherwise as [`next_occupied`](Self::next_occupied).
+    /// none does; otherwise as [`next_expiration`](Self::next_expiration).
     #[inline]
-    pub(crate) fn next_occupied_within(&mut self, geometry: Geometry, from: Tick, to: Tick) -> Option<Tick> {
+    pub(crate) fn next_expiration_within(
+        &mut self,
+        geometry: Geometry,
+        from: Tick,
+        to: Tick,
+    ) -> Option<Tick> {
         let known = self.none_before;
         if known > to {
             return None;
@@ -147,11 +152,11 @@ impl PrivateWheels {
         self.find_next(geometry, Some(from)).filter(|&tick| tick <= to)
     }
 
-    /// As [`next_occupied`](Self::next_occupied), and keeps the answer: after the last bucket that
+    /// As [`next_expiration`](Self::next_expiration), and keeps the answer: after the last bucket that
     /// is due, an advance then sees at once that no other one is.
     #[inline]
     pub(crate) fn find_next(&mut self, geometry: Geometry, from: Option<Tick>) -> Option<Tick> {
-        let next = from.and_then(|from| self.next_occupied(geometry, from));
+        let next = from.and_then(|from| self.next_expiration(geometry, from));
         self.none_before = next.unwrap_or(Tick::MAX);
         next
     }
@@ -159,8 +164,8 @@ impl PrivateWheels {
     /// The earliest tick, from `from` on, at which a bucket that holds a node expires. O(wheels x
     /// wheel size / 4096).
     #[inline]
-    pub(crate) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
-        let finest = self.next_occupied_at(0, geometry, from);
+    pub(crate) fn next_expiration(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let finest = self.next_expiration_at(0, geometry, from);
         // No overflow bucket expires before the next tick that starts an overflow bucket.
         let is_first =
             |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
@@ -168,7 +173,7 @@ impl PrivateWheels {
             Some(tick) => Some(tick),
             None => {
                 let overflow =
-                    (1..self.height).filter_map(|level| self.next_occupied_at(level, geometry, from));
+                    (1..self.height).filter_map(|level| self.next_expiration_at(level, geometry, from));
                 overflow.chain(finest).min()
             }
         }
@@ -181,11 +186,11 @@ impl PrivateWheels {
         Some(self.none_before).filter(|&tick| tick < Tick::MAX || holds_any())
     }
 
-    /// As [`next_occupied`](Self::next_occupied), of one level.
+    /// As [`next_expiration`](Self::next_expiration), of one level.
     #[inline(always)]
-    pub(crate) fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
+    pub(crate) fn next_expiration_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
         let wheel = self.level(level)?;
-        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
+        geometry.expiration_of(level, from, |slot| wheel.distance_to_occupied(geometry.private_index(slot)))
     }
 }
 
@@ -232,7 +237,7 @@ impl PrivateWheel {
     /// Finds the first bucket that holds a node, from the bucket `from` on and with wrap-around.
     /// Returns its distance from `from`.
     #[inline]
-    pub(crate) fn next_occupied(&self, from: usize) -> Option<usize> {
+    pub(crate) fn distance_to_occupied(&self, from: usize) -> Option<usize> {
         let found = self.occupied.first_from(from).or_else(|| self.occupied.first_from(0))?;
         Some(found.wrapping_sub(from) & (self.size() - 1))
     }

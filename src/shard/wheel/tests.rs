@@ -63,17 +63,17 @@ fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
 fn next_occupied_goes_round() {
     for size in [2, 4, 8, 16, 64] {
         let wheel = new(size, 0);
-        assert_eq!(wheel.next_occupied(1, size), None);
+        assert_eq!(wheel.distance_to_occupied(1, size), None);
         for index in [0, size / 2, size - 1] {
             wheel.mark(0, index, STRIPES - 1);
             for (from, count) in (0..size).flat_map(|from| (0..=size).map(move |count| (from, count))) {
                 let expected = Some((index + size - from) % size).filter(|&ahead| ahead < count);
-                let found = wheel.next_occupied(from, count);
+                let found = wheel.distance_to_occupied(from, count);
                 assert_eq!(found, expected, "{index} from {from} of {size}, {count} of them");
             }
             flush(&wheel, index, 0);
         }
-        assert_eq!(wheel.next_occupied(0, size), None);
+        assert_eq!(wheel.distance_to_occupied(0, size), None);
     }
 }
 

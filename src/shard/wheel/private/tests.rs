@@ -27,12 +27,12 @@ fn a_bucket_yields_what_was_pushed_once() {
 fn next_occupied_goes_round() {
     for size in [2, 4, 8, 16, 64, 128, 2048] {
         let mut wheel = PrivateWheel::new(size);
-        assert_eq!(wheel.next_occupied(1), None);
+        assert_eq!(wheel.distance_to_occupied(1), None);
         for index in [0, size / 2, size - 1] {
             wheel.link(index, 1, &AtomicU32::new(NIL));
             for from in 0..size {
                 let expected = (index + size - from) % size;
-                assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
+                assert_eq!(wheel.distance_to_occupied(from), Some(expected), "{index} from {from} of {size}");
             }
             assert_eq!(take(&mut wheel, index).len(), 1);
         }
@@ -62,10 +62,10 @@ fn next_occupied_is_the_earliest_of_all_wheels() {
             let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
             let first = earliest.expect("there are two");
             for asked in from..=first {
-                assert_eq!(own.next_occupied_within(geometry, asked, first), earliest);
-                assert_eq!(own.next_occupied_within(geometry, asked, first.saturating_sub(1)), None);
+                assert_eq!(own.next_expiration_within(geometry, asked, first), earliest);
+                assert_eq!(own.next_expiration_within(geometry, asked, first.saturating_sub(1)), None);
                 assert_eq!(
-                    own.next_occupied(geometry, asked),
+                    own.next_expiration(geometry, asked),
                     earliest,
                     "{deadlines:?} from {from}, {asked}"
                 );
@@ -78,9 +78,9 @@ fn next_occupied_is_the_earliest_of_all_wheels() {
 fn a_wheel_is_made_when_needed() {
     let geometry = Geometry::new(16);
     let mut own = PrivateWheels::new(geometry.levels());
-    assert_eq!(own.next_occupied(geometry, 0), None);
+    assert_eq!(own.next_expiration(geometry, 0), None);
     own.link(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
-    assert_eq!(own.next_occupied(geometry, 5), Some(32));
+    assert_eq!(own.next_expiration(geometry, 5), Some(32));
     own.take(1, 2, |_, first| assert_eq!(first, 1));
     assert!(own.level(1).is_some_and(PrivateWheel::is_empty));
 }
