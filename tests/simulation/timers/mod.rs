@@ -67,12 +67,14 @@ pub(crate) fn play(seed: u64, log: Log) -> Played {
         step += 1;
         scene.end();
     }
-    let mut model = scene.model();
+    let model = scene.model();
+    if let Some(what) = &model.fault {
+        panic!("step {step}: {what}");
+    }
     Played {
         seconds: scene.now() / NANOS_PER_SECOND,
         fired: model.books.iter().map(|books| books.fired).sum(),
         hash: model.log.hash(),
-        fault: model.fault.take().map(|what| (step, what)),
     }
 }
 
