@@ -1,5 +1,6 @@
-//! Cases of a shard: its waker, on a producer's thread, the loop over fired timers, and a batch:
-//! its keys, and the loop over it.
+//! Cases of a shard: its waker, on a producer's thread, and the loop over fired timers. (Keys of
+//! batches misbehave in a `Timer`; `tests/shard/hostile/batches.rs` has those of a shard that
+//! panic.)
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -155,41 +156,5 @@ pub(crate) fn play_loop(act: Act) {
         if act == Act::Panics { 1 } else { ran.max(3) },
         "what was not taken comes at the next advance"
     );
-    shard.end(0);
-}
-
-/// Twenty timers are cancelled in a batch: its keys misbehave, or the loop over it.
-pub(crate) fn play_batch(act: Act, in_loop: bool) {
-    let shard = Shard::new(act);
-    let inner = Arc::clone(&shard);
-    let user = thread::spawn(move || {
-        let scheduler = inner.scheduler().expect("there is a handle");
-        let schedule = |_| scheduler.schedule(1 << 20, inner.ledger.payload()).expect("the shard is open");
-        let keys: Vec<_> = (0..20).map(schedule).collect();
-        let each = |(i, key)| {
-            if !in_loop && i >= 12 {
-                inner.misbehave();
-            }
-            // Again, if the batch goes on over its keys.
-            assert!(i <= 12 || act != Act::Panics, "on purpose");
-            key
-        };
-        for (i, payload) in scheduler.cancel_batch(keys.into_iter().enumerate().map(each)).enumerate() {
-            drop(payload);
-            if in_loop && i == 2 {
-                inner.misbehave();
-            }
-        }
-    });
-    until("the batch is under way", || shard.begun.get() >= 1);
-    if act != Act::ShutsDown {
-        shard.goes_on(10);
-    }
-    shard.hold.release();
-    if act == Act::NeverReturns {
-        return;
-    }
-    // A thread that panicked was meant to.
-    drop(user.join());
     shard.end(0);
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::ground::{play_batch, play_loop, play_waker};
+use crate::ground::{play_loop, play_waker};
 use crate::scene::{ACTS, Act};
 use crate::support::survives;
 use crate::upper::{How, Place, driven_by, play};
@@ -96,6 +96,4 @@ rows! {
     ends_of_groups: row(Place::GroupEnd);
     wakers_of_shards: ground_row("the shard's waker", play_waker, &[]);
     loops_over_expired: ground_row("the loop over Expired", play_loop, &[Act::ShutsDown]);
-    keys_of_shards_batches: ground_row("the keys of a shard's batch", |act| play_batch(act, false), &[]);
-    loops_over_batches: ground_row("the loop over a batch", |act| play_batch(act, true), &[]);
 }

@@ -4,8 +4,8 @@ use std::sync::mpsc;
 
 use shardwheel::{Advancer, Config, Key, ScheduleErrorKind, Scheduler, Tick, shard};
 
-use crate::child::at_every_request;
-use crate::faults::short;
+use crate::at_every_request;
+use crate::support::allocator::short;
 use crate::support::ledger::{Ledger, Payload};
 
 /// Timers of a crowd: more than a segment holds.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
 
-use crate::child::at_every_request;
-use crate::faults::short;
+use crate::at_every_request;
+use crate::support::allocator::short;
 use crate::support::{Bell, HOUR};
 
 fn timer() -> (Timer, ManualClock) {

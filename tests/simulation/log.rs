@@ -32,6 +32,4 @@ pub(crate) struct Played {
     pub(crate) fired: u64,
     /// The hash of its log.
     pub(crate) hash: u64,
-    /// The first failure, and its step.
-    pub(crate) fault: Option<(u32, String)>,
 }

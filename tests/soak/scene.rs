@@ -1,18 +1,19 @@
-//! The two timers, their counts, and what the threads share.
+//! The two timers, what the threads share, and the end: one timer is shut down while all threads
+//! use it, the other when it has become quiet.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use shardwheel::{CallbackPanic, Executor, Job, Timer};
+use futures::executor::ThreadPool;
+use shardwheel::{CallbackPanic, Job, Timer, TimerBuilder};
 
-use crate::account::Cause;
-use crate::acts::Made;
-use crate::books::Books;
-use crate::placing::Held;
+use crate::calls::{Held, Made};
+use crate::pool::Pool;
+use crate::support::ledger::Ledger;
+use crate::support::{Built, Count, Log, comes_within, is_balanced, ms, until};
 
 /// Nanoseconds since the scene was made.
 pub(crate) type Nanos = u64;
@@ -26,73 +27,67 @@ const FINE_TICK: Duration = Duration::from_micros(300);
 const SMALL_WHEEL: usize = 32;
 /// The limit of the second timer, which a burst may reach.
 const BOUND: usize = 150_000;
-const POOL: usize = 2;
-/// One job in this number is dropped instead of run.
-const DROPPED_JOBS: u32 = 5_000;
 
-/// Timers on the market.
-const MARKET: usize = 1_000;
-/// Accounts that may be open at once.
-const MOST_OPEN: usize = 400_000;
+/// Pools of keys and sleeps.
+const POOLS: usize = 16;
+/// Payloads that may be alive at once.
+const MOST_ALIVE: usize = 400_000;
+
+/// A due timer is late by less than this, or lost. The threads offer more than the timers can take:
+/// under ThreadSanitizer, beside other work, a soak of two seconds takes a minute to end.
+const VERY_LATE: Duration = Duration::from_secs(180);
 
 pub(crate) struct Scene {
+    pub(crate) timers: [Timer; 2],
+    pub(crate) ledger: Ledger,
     start: Instant,
-    timers: [Timer; 2],
-    books: [Arc<Books>; 2],
-    /// Timers that change hands.
-    market: Mutex<Vec<Held>>,
-    stopped: AtomicBool,
-    /// No timer is moved to an earlier time any more, as a timer that is being moved while its
-    /// shard ends may be lost.
-    quiet: AtomicBool,
-    shut: [AtomicBool; 2],
-    /// What was due by this time has fired, by timer.
-    caught_up: [AtomicU64; 2],
+    pools: [Mutex<Pool>; POOLS],
+    has_stopped: AtomicBool,
+    /// No timer is moved any more, as a timer that is being moved while its shard ends may be lost.
+    is_quiet: AtomicBool,
+    /// Whether a shutdown has begun, and whether it has returned, by timer.
+    is_shut: [AtomicBool; 2],
+    has_ended: [AtomicBool; 2],
+    /// Callbacks called, those that came back included, and sleeps woken.
+    pub(crate) runs: Count,
+    /// Successful cancels of recurring timers, the occurrence of which may have been under way.
+    pub(crate) stopped: Count,
+    /// Deliberate panics, and how many of them the timers' hooks got.
+    pub(crate) panics: Count,
+    told: Count,
+    /// What failed in a callback.
+    pub(crate) complaints: Log<String>,
 }
 
-/// The threads that run jobs.
-pub(crate) type Pool = Vec<JoinHandle<()>>;
-
 impl Scene {
-    pub(crate) fn new() -> (Arc<Self>, Pool) {
-        let books = [Arc::<Books>::default(), Arc::default()];
-        let (jobs, pool) = pool();
-        let fine = Timer::builder().tick(FINE_TICK).wheel_size(SMALL_WHEEL).shards(3).max_pending(BOUND);
-        let builders = [Timer::builder(), fine.executor(jobs)];
-        let mut hooks = books.iter().map(|books| hook(Arc::clone(books)));
-        let timers = builders.map(|builder| {
-            builder
-                .on_panic(hooks.next().expect("one for each"))
-                .build()
-                .expect("settings within their limits")
-        });
-        let scene = Self {
-            start: Instant::now(),
-            timers,
-            books,
-            market: Mutex::default(),
-            stopped: AtomicBool::new(false),
-            quiet: AtomicBool::new(false),
-            shut: [AtomicBool::new(false), AtomicBool::new(false)],
-            caught_up: [AtomicU64::new(0), AtomicU64::new(0)],
+    pub(crate) fn new() -> Arc<Self> {
+        let (told, complaints) = (Count::default(), Log::new());
+        let hooked = |builder: TimerBuilder| {
+            let (told, complaints) = (told.clone(), complaints.clone());
+            let hook = move |panic: &CallbackPanic<'_>| match panic.payload().is::<Made>() {
+                true => told.one(),
+                false => complaints.add(format!("{panic:?}")),
+            };
+            builder.on_panic(hook).built()
         };
-        (Arc::new(scene), pool)
-    }
-
-    pub(crate) fn timer(&self, which: usize) -> &Timer {
-        &self.timers[which]
-    }
-
-    pub(crate) fn books(&self, which: usize) -> &Books {
-        &self.books[which]
-    }
-
-    pub(crate) fn has_complaints(&self) -> bool {
-        self.books.iter().any(|books| !books.complaints().is_empty())
-    }
-
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.books.iter().map(|books| books.open()).sum::<usize>() > MOST_OPEN
+        let threads = ThreadPool::builder().pool_size(2).create().expect("the system has threads");
+        let fine = Timer::builder().tick(FINE_TICK).wheel_size(SMALL_WHEEL).shards(3).max_pending(BOUND);
+        let fine = fine.executor(move |job: Job| threads.spawn_ok(async { job.run() }));
+        Arc::new(Self {
+            timers: [hooked(Timer::builder()), hooked(fine)],
+            ledger: Ledger::default(),
+            start: Instant::now(),
+            pools: Default::default(),
+            has_stopped: AtomicBool::new(false),
+            is_quiet: AtomicBool::new(false),
+            is_shut: Default::default(),
+            has_ended: Default::default(),
+            runs: Count::default(),
+            stopped: Count::default(),
+            panics: Count::default(),
+            told,
+            complaints,
+        })
     }
 
     pub(crate) fn now(&self) -> Nanos {
@@ -107,95 +102,100 @@ impl Scene {
         self.start + Duration::from_nanos(at)
     }
 
-    /// Offers a timer to other threads; returns it if the market is full or busy.
-    pub(crate) fn give(&self, held: Held) -> Option<Held> {
-        match self.market.try_lock() {
-            Ok(mut market) if market.len() < MARKET => {
-                market.push(held);
-                None
-            }
-            Ok(_) | Err(TryLockError::WouldBlock) => Some(held),
-            Err(TryLockError::Poisoned(_)) => panic!("a thread panicked with the lock"),
-        }
-    }
-
-    pub(crate) fn take(&self, rng: &mut Rng) -> Option<Held> {
-        let mut market = self.market.try_lock().ok()?;
-        let at = (!market.is_empty()).then(|| rng.usize(..market.len()))?;
-        Some(market.swap_remove(at))
-    }
-
-    /// All timers on the market.
-    pub(crate) fn close_market(&self) -> Vec<Held> {
-        std::mem::take(&mut *self.market.lock().expect("no thread panics with the lock"))
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.ledger.living() > MOST_ALIVE
     }
 
     pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
+        self.has_stopped.store(true, Ordering::Release);
     }
 
     pub(crate) fn has_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.has_stopped.load(Ordering::Acquire)
     }
 
-    pub(crate) fn become_quiet(&self, quiet: bool) {
-        self.quiet.store(quiet, Ordering::Release);
-    }
-
+    /// Whether no timer may be moved. Asked with a pool's lock.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.load(Ordering::Acquire)
-    }
-
-    /// Notes that a timer is about to be shut down.
-    pub(crate) fn shut(&self, which: usize) {
-        self.shut[which].store(true, Ordering::Release);
-    }
-
-    /// Notes that what was due by `due` has fired.
-    pub(crate) fn catch_up(&self, which: usize, due: Nanos) {
-        self.caught_up[which].store(due, Ordering::Release);
-    }
-
-    pub(crate) fn caught_up(&self, which: usize) -> Nanos {
-        self.caught_up[which].load(Ordering::Acquire)
+        self.is_quiet.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_shut(&self, which: usize) -> bool {
-        self.shut[which].load(Ordering::Acquire)
+        self.is_shut[which].load(Ordering::Acquire)
     }
-}
 
-/// Counts the deliberate panics of callbacks.
-fn hook(books: Arc<Books>) -> impl Fn(&CallbackPanic<'_>) + Send + Sync {
-    move |panic| {
-        books.told.one();
-        let is_ours = panic.payload().is::<Made>() && panic.key().is_some();
-        books.expect(is_ours, format_args!("{panic:?}"));
+    pub(crate) fn has_ended(&self, which: usize) -> bool {
+        self.has_ended[which].load(Ordering::Acquire)
     }
-}
 
-/// Threads that run jobs, and the executor that sends jobs to them. They end when the executor is
-/// dropped.
-fn pool() -> (impl Executor, Pool) {
-    let (send, receive) = channel::<Job>();
-    let receive = Arc::new(Mutex::new(receive));
-    let start = |_| {
-        let jobs = Arc::clone(&receive);
-        thread::spawn(move || run_jobs(&jobs))
-    };
-    let pool = (0..POOL).map(start).collect();
-    (move |job| send.send(job).expect("the pool is there for as long as the executor"), pool)
-}
+    pub(crate) fn pool(&self, at: usize) -> MutexGuard<'_, Pool> {
+        self.pools[at % POOLS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Runs jobs until the executor is gone; drops some.
-fn run_jobs(jobs: &Mutex<Receiver<Job>>) {
-    let mut rng = Rng::with_seed(0);
-    loop {
-        let job = jobs.lock().expect("no thread panics with the lock").recv();
-        match job {
-            Ok(job) if rng.u32(..DROPPED_JOBS) == 0 => Cause::Unrun.of(|| drop(job)),
-            Ok(job) => job.run(),
-            Err(_) => return,
+    /// A pool that no other thread uses at the moment.
+    pub(crate) fn free_pool(&self, rng: &mut Rng) -> Option<MutexGuard<'_, Pool>> {
+        self.pools[rng.usize(..POOLS)].try_lock().ok()
+    }
+
+    /// Shuts down the timer that has an executor, while all threads use both.
+    pub(crate) fn end_at_work(&self) {
+        self.is_quiet.store(true, Ordering::Release);
+        // A move is made with a pool's lock, so none is under way afterwards.
+        (0..POOLS).for_each(|at| drop(self.pool(at)));
+        self.shut_down(WITH_EXECUTOR, None);
+        self.is_quiet.store(false, Ordering::Release);
+        thread::sleep(ms(50));
+    }
+
+    /// Shuts down the other timer when nothing that is due is left. The threads have ended.
+    pub(crate) fn end_at_rest(self: &Arc<Self>, rng: &mut Rng) {
+        for at in 0..POOLS {
+            let mut pool = self.pool(at);
+            pool.try_all_stale(self);
+            pool.recurring.drain(..).for_each(|held| self.cancel(&held));
+            pool.held.extract_if(.., |_| rng.bool()).for_each(|held| self.cancel(&held));
+        }
+        let by = Instant::now();
+        thread::sleep(ms(300));
+        let is_idle = || self.timers[BY_ITSELF].stats().backlog.is_zero();
+        assert!(comes_within(VERY_LATE, is_idle), "the timer does not catch up");
+        (0..POOLS).for_each(|at| self.pool(at).check_woken(BY_ITSELF, self.nanos(by)));
+        self.shut_down(BY_ITSELF, Some(by));
+        for at in 0..POOLS {
+            let mut pool = std::mem::take(&mut *self.pool(at));
+            pool.check_over();
+            pool.held.iter().for_each(|held: &Held| self.cancel(held));
+            pool.try_all_stale(self);
+        }
+        let refused = [BY_ITSELF, WITH_EXECUTOR].map(|which| self.once(which, None, rng).is_none());
+        assert_eq!(refused, [true; 2], "a timer was taken after the shutdown");
+    }
+
+    /// Shuts a timer down, and runs what comes back. What was due by then has fired.
+    fn shut_down(&self, which: usize, by: Option<Instant>) {
+        self.is_shut[which].store(true, Ordering::Release);
+        let unfired = self.timers[which].shutdown();
+        self.has_ended[which].store(true, Ordering::Release);
+        for task in unfired {
+            let is_lost = task.deadline() < by && task.deadline().is_some();
+            assert!(!is_lost, "lost: it was due at {:?}, by {by:?}", task.deadline());
+            task.run();
         }
     }
+}
+
+/// Checks what must hold when both timers have ended.
+pub(crate) fn conclude(scene: &Arc<Scene>) {
+    until("no callback and no waker has the scene", || Arc::strong_count(scene) == 1);
+    let complaints = scene.complaints.take();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    scene.ledger.check_all_ended();
+    let all = scene.timers.each_ref().map(Timer::stats);
+    println!("{all:#?}");
+    scene.timers.iter().for_each(is_balanced);
+    assert_eq!(all.each_ref().map(|stats| stats.pending), [0; 2]);
+    let (runs, stopped) = (scene.runs.get() as u64, scene.stopped.get() as u64);
+    let fired: u64 = all.iter().map(|stats| stats.fired + stats.handed_back).sum();
+    assert!((runs - stopped..=runs).contains(&fired), "{fired} fired or came back, of {runs}");
+    let panics: u64 = all.iter().map(|stats| stats.panics).sum();
+    assert_eq!((panics, scene.told.get()), (scene.panics.get() as u64, scene.panics.get()), "panics");
 }

@@ -16,49 +16,13 @@ pub(crate) enum End {
     Cancelled,
     HandedBack,
     Refused,
-    /// An executor dropped the job.
-    Unrun,
 }
 
-/// The ends and the drops of one payload. At most one end and exactly one drop are correct.
+/// What is known of one payload. At most one end and exactly one drop are correct.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    ends: [AtomicU32; 5],
+struct Entry {
+    ends: [AtomicU32; 4],
     drops: AtomicU32,
-}
-
-impl Outcome {
-    /// Notes an end, and returns how often it had been noted before.
-    pub(crate) fn note(&self, end: End) -> u32 {
-        self.ends[end as usize].fetch_add(1, Ordering::AcqRel)
-    }
-
-    pub(crate) fn note_drop(&self) {
-        self.drops.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn count(&self, end: End) -> u32 {
-        self.ends[end as usize].load(Ordering::Acquire)
-    }
-
-    pub(crate) fn has(&self, end: End) -> bool {
-        self.count(end) > 0
-    }
-
-    /// How many ends there were, of all kinds.
-    pub(crate) fn ends(&self) -> u32 {
-        self.ends.iter().map(|end| end.load(Ordering::Acquire)).sum()
-    }
-
-    pub(crate) fn drops(&self) -> u32 {
-        self.drops.load(Ordering::Acquire)
-    }
-}
-
-/// What is known of one payload.
-#[derive(Default)]
-pub(crate) struct Entry {
-    outcome: Outcome,
     /// The deadline that the last successful call set.
     due: AtomicU64,
     /// The tick at which it fired.
@@ -68,13 +32,30 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    fn note(&self, end: End) {
+        self.ends[end as usize].fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn count(&self, end: End) -> u32 {
+        self.ends[end as usize].load(Ordering::Acquire)
+    }
+
     fn has(&self, end: End) -> bool {
-        self.outcome.has(end)
+        self.count(end) > 0
+    }
+
+    /// How many ends there were, of all kinds.
+    fn ends(&self) -> u32 {
+        self.ends.iter().map(|end| end.load(Ordering::Acquire)).sum()
+    }
+
+    fn drops(&self) -> u32 {
+        self.drops.load(Ordering::Acquire)
     }
 
     /// Whether nothing is left to happen: one drop, and at most one end.
     fn is_settled(&self) -> bool {
-        self.outcome.drops() == 1 && self.outcome.ends() <= 1
+        self.drops() == 1 && self.ends() <= 1
     }
 }
 
@@ -158,7 +139,15 @@ impl Ledger {
 
     /// Notes an end of a payload that the caller does not hold.
     pub(crate) fn note(&self, id: usize, end: End) {
-        self.0.entry(id).outcome.note(end);
+        self.0.entry(id).note(end);
+    }
+
+    pub(crate) fn has(&self, id: usize, end: End) -> bool {
+        self.0.entry(id).has(end)
+    }
+
+    pub(crate) fn is_dropped(&self, id: usize) -> bool {
+        self.0.entry(id).drops() > 0
     }
 
     /// How many payloads there have been.
@@ -188,12 +177,12 @@ impl Ledger {
     /// How often this end was noted. A recurring callback notes that it has fired at each
     /// occurrence.
     pub(crate) fn noted(&self, end: End) -> usize {
-        self.entries().map(|entry| entry.outcome.count(end) as usize).sum()
+        self.entries().map(|entry| entry.count(end) as usize).sum()
     }
 
     /// How many payloads have no end yet.
     pub(crate) fn pending(&self) -> usize {
-        self.entries().filter(|entry| entry.outcome.ends() == 0).count()
+        self.entries().filter(|entry| entry.ends() == 0).count()
     }
 
     /// The deadline and the time of each payload that has fired.
@@ -218,7 +207,7 @@ impl Ledger {
     /// Checks that no payload was dropped twice.
     pub(crate) fn check_drops(&self) {
         for (id, entry) in self.entries().enumerate() {
-            assert!(entry.outcome.drops() <= 1, "payload {id} was dropped twice: {:?}", entry.outcome);
+            assert!(entry.drops() <= 1, "payload {id} was dropped twice: {entry:?}");
         }
     }
 
@@ -226,8 +215,8 @@ impl Ledger {
     /// most one end (none if its shard dropped it), and did not fire early.
     pub(crate) fn check(&self) {
         for (id, entry) in self.entries().enumerate() {
-            assert_eq!(entry.outcome.drops(), 1, "drops of payload {id}");
-            assert!(entry.is_settled(), "payload {id} had more than one end: {:?}", entry.outcome);
+            assert_eq!(entry.drops(), 1, "drops of payload {id}");
+            assert!(entry.is_settled(), "payload {id} had more than one end: {entry:?}");
         }
         let early = self.fired().find(|(due, fired_at)| due > fired_at);
         assert_eq!(early, None, "a payload fired early: its deadline, and when it fired");
@@ -260,7 +249,7 @@ impl Payload {
 
     /// Notes an end unless there was one: a recurring callback has many occurrences and one end.
     pub(crate) fn note_once(&self, end: End) {
-        if self.ledger.0.entry(*self.id).outcome.ends() == 0 {
+        if self.ledger.0.entry(*self.id).ends() == 0 {
             self.note(end);
         }
     }
@@ -279,7 +268,7 @@ impl Payload {
 
 impl Drop for Payload {
     fn drop(&mut self) {
-        self.ledger.0.entry(*self.id).outcome.note_drop();
+        self.ledger.0.entry(*self.id).drops.fetch_add(1, Ordering::AcqRel);
         self.ledger.0.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }

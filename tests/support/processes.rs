@@ -31,14 +31,19 @@ pub(crate) fn alone<F: FnOnce()>(body: F) {
 
 /// Runs the calling test in a process that `command` starts, with that number of test threads; it
 /// must succeed within `limit`.
-pub(crate) fn survives_in<F: FnOnce()>(mut command: Command, threads: usize, limit: Duration, body: F) {
+pub(crate) fn survives_in<F: FnOnce()>(command: Command, threads: usize, limit: Duration, body: F) {
+    survives_as::<F>(command, threads, limit, body);
+}
+
+/// The same. The calling test is the one whose closure is an `F`.
+pub(crate) fn survives_as<F>(mut command: Command, threads: usize, limit: Duration, body: impl FnOnce()) {
     let test = test_name::<F>();
     if env::var(CHILD).is_ok_and(|child| child == test) {
         // A panic during another panic would print a backtrace, which takes seconds under a sanitizer.
         panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
         return body();
     }
-    select(&mut command, test, threads).env(CHILD, test);
+    command.args([test, "--exact", "--nocapture", &format!("--test-threads={threads}")]).env(CHILD, test);
     let output = output_within(limit, command);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{test}: {}\n{errors}", output.status);
@@ -57,19 +62,14 @@ pub(crate) fn this_binary() -> Command {
 }
 
 /// The name of the test whose closure is an `F`.
-pub(crate) fn test_name<F>() -> &'static str {
+fn test_name<F>() -> &'static str {
     let closure = type_name::<F>().trim_end_matches("::{{closure}}");
     closure.split_once("::").expect("a test of a module").1
 }
 
-/// Has the process run that test and no other.
-pub(crate) fn select<'a>(command: &'a mut Command, test: &str, threads: usize) -> &'a mut Command {
-    command.args([test, "--exact", "--nocapture", &format!("--test-threads={threads}")])
-}
-
 /// Runs a process to its end. A process that does not end within `limit` is killed, and the test
 /// fails.
-pub(crate) fn output_within(limit: Duration, mut command: Command) -> Output {
+fn output_within(limit: Duration, mut command: Command) -> Output {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a process can be started");
     let mut stderr = child.stderr.take().expect("standard error is a pipe");

@@ -148,13 +148,9 @@ impl Scene {
             let mut model = self.model();
             let len = model.stale.len();
             let stale = any(&mut model.rng, len).map(|at| model.stale[at]);
-            // A recurring timer may be in an executor until the end of the turn.
-            let stale = stale.filter(|&(timer, _, recurs)| {
-                !(recurs && model.books[timer].has_executor && model.is_at_work(timer))
-            });
             (stale, model.rng.usize(..self.timers.len()))
         };
-        let Some((own, key, _)) = stale else { return };
+        let Some((own, key)) = stale else { return };
         for timer in [own, other] {
             let hits = self.timers[timer].cancel(key)
                 || self.timers[timer].reschedule_after(key, Duration::from_secs(1)).is_some();

@@ -1,4 +1,4 @@
-//! One timer in the model: its settings, its ticks, its counts, and the order in which it fires.
+//! One timer in the model: its settings, its ticks and its counts.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,6 @@ pub(crate) struct Books {
     tick: Nanos,
     start: Nanos,
     pub(crate) limit: usize,
-    pub(crate) has_executor: bool,
     pub(crate) is_shut: bool,
     /// What is scheduled, by the latest tick at which it is due.
     pub(crate) pending: BTreeSet<(Tick, Id)>,
@@ -45,33 +44,14 @@ pub(crate) struct Books {
     pub(crate) cancelled: u64,
     pub(crate) handed_back: u64,
     pub(crate) panics: u64,
-    turn: Turn,
-}
-
-/// A period in which deadlines never decrease, as far as an observer can tell.
-///
-/// A timer that was set since the turn began may fire in the next one, so the model takes a turn to
-/// have begun no later than it did.
-#[derive(Debug, Default, Hash)]
-struct Turn {
-    has_begun: bool,
-    /// The turn fires what is due by this tick.
-    until: Tick,
-    /// The event with which the turn began.
-    since: u64,
-    /// The event with which the clock passed `until`, if it has.
-    passed: Option<u64>,
-    /// The deadline that fired last.
-    last: Tick,
 }
 
 impl Books {
-    pub(crate) fn new(tick: Nanos, start: Nanos, limit: usize, has_executor: bool) -> Self {
+    pub(crate) fn new(tick: Nanos, start: Nanos, limit: usize) -> Self {
         Self {
             tick,
             start,
             limit,
-            has_executor,
             is_shut: false,
             pending: BTreeSet::new(),
             running: 0,
@@ -81,7 +61,6 @@ impl Books {
             cancelled: 0,
             handed_back: 0,
             panics: 0,
-            turn: Turn::default(),
         }
     }
 
@@ -122,31 +101,6 @@ impl Books {
     pub(crate) fn counts(&self) -> [u64; 7] {
         let Self { scheduled, fired, recurred, cancelled, handed_back, panics, .. } = *self;
         [scheduled, fired, recurred, cancelled, handed_back, panics, self.pending() as u64]
-    }
-
-    /// The clock begins a new move.
-    pub(crate) fn forget_turn(&mut self) {
-        self.turn = Turn::default();
-    }
-
-    /// Time passes, up to `now`, while a callback runs.
-    pub(crate) fn note_leap(&mut self, now: Nanos, event: u64) {
-        if self.tick_at(now) > self.turn.until {
-            self.turn.passed.get_or_insert(event);
-        }
-    }
-
-    /// A timer fires. Returns the event with which its turn began.
-    pub(crate) fn note_turn(&mut self, due: Due, now: Nanos, event: u64) -> u64 {
-        let (until, passed) = (self.tick_at(now), self.turn.passed);
-        let has_stepped = until > self.turn.until && passed.is_none();
-        if !self.turn.has_begun || has_stepped || due.last < self.turn.last {
-            self.turn = Turn { has_begun: true, until, since: event, ..Turn::default() };
-        } else if due.first > self.turn.until {
-            self.turn = Turn { has_begun: true, until, since: passed.unwrap_or(event), ..Turn::default() };
-        }
-        self.turn.last = due.first;
-        self.turn.since
     }
 }
 

@@ -75,10 +75,8 @@ impl Model {
         let slowest = self.recurring().map(|(_, rhythm)| rhythm.period()).min();
         self.least_period = (by / OCCURRENCES).max(1).max(slowest.unwrap_or(1).min(by));
         self.passes = PASSES;
-        self.books.iter_mut().for_each(super::books::Books::forget_turn);
         if leaps {
             self.note_leap(target);
-            self.books.iter_mut().for_each(super::books::Books::forget_turn);
         }
     }
 

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use shardwheel::{Job, ManualClock, Timer};
+use shardwheel::{ManualClock, Timer};
 
 use crate::draw::{magnitude, once_in};
 use crate::log::{Log, Played};
@@ -67,12 +67,14 @@ pub(crate) fn play(seed: u64, log: Log) -> Played {
         step += 1;
         scene.end();
     }
-    let mut model = scene.model();
+    let model = scene.model();
+    if let Some(what) = &model.fault {
+        panic!("step {step}: {what}");
+    }
     Played {
         seconds: scene.now() / NANOS_PER_SECOND,
         fired: model.books.iter().map(|books| books.fired).sum(),
         hash: model.log.hash(),
-        fault: model.fault.take().map(|what| (step, what)),
     }
 }
 
@@ -145,14 +147,10 @@ impl Scene {
 /// A timer, and its part of the model.
 fn build(rng: &mut Rng, clock: &ManualClock) -> (Timer, Books) {
     let tick = magnitude(rng, 42).max(1);
-    let has_executor = once_in(rng, 4);
-    let limit = if !has_executor && once_in(rng, 3) { rng.usize(1..40) } else { usize::MAX };
+    let limit = if once_in(rng, 3) { rng.usize(1..40) } else { usize::MAX };
     let wheel_size = 1 << rng.u32(1..=11);
-    let mut builder = Timer::builder().tick(Duration::from_nanos(tick)).wheel_size(wheel_size);
-    builder = builder.shards(rng.usize(1..=3)).max_pending(limit).clock(clock.clone());
-    if has_executor {
-        builder = builder.executor(Job::run);
-    }
+    let builder = Timer::builder().tick(Duration::from_nanos(tick)).wheel_size(wheel_size);
+    let builder = builder.shards(rng.usize(1..=3)).max_pending(limit).clock(clock.clone());
     let start = u64::try_from(clock.elapsed().as_nanos()).expect("the clock has hardly moved");
-    (builder.build().expect("settings within their limits"), Books::new(tick, start, limit, has_executor))
+    (builder.build().expect("settings within their limits"), Books::new(tick, start, limit))
 }

@@ -55,8 +55,6 @@ pub(crate) struct Entry {
     pub(crate) due: Due,
     pub(crate) key: Option<TimerKey>,
     armed_at: Nanos,
-    /// The event with which it was set.
-    armed_in: u64,
     is_dropped: bool,
 }
 
@@ -67,8 +65,8 @@ pub(crate) struct Model {
     pub(crate) log: Log,
     pub(crate) books: Vec<Books>,
     pub(crate) entries: Vec<Entry>,
-    /// Keys that name nothing any more, and whether their timers recurred.
-    pub(crate) stale: Vec<(usize, TimerKey, bool)>,
+    /// Keys that name nothing any more.
+    pub(crate) stale: Vec<(usize, TimerKey)>,
     /// The first failure.
     pub(crate) fault: Option<String>,
     /// The entry whose callback or waker runs.
@@ -84,7 +82,6 @@ pub(crate) struct Model {
     pub(crate) alarms: usize,
     /// The time to which the clock jumped last.
     leapt_to: Nanos,
-    events: u64,
 }
 
 impl Model {
@@ -105,7 +102,6 @@ impl Model {
             alive: 0,
             alarms: 0,
             leapt_to: 0,
-            events: 0,
         }
     }
 
@@ -132,36 +128,13 @@ impl Model {
         } else {
             any(&mut self.rng, pending.len()).and_then(|at| pending.iter().nth(at)).map(|&(_, id)| id)
         };
-        picked.filter(|&id| self.entries[id].key.is_some() && self.is_settled(id))
-    }
-
-    /// Whether the model knows what the library holds of it: an executor's recurring callbacks come
-    /// back only at the end of a turn.
-    fn is_settled(&self, id: Id) -> bool {
-        let entry = &self.entries[id];
-        let recurs = matches!(entry.kind, Kind::Recurring(_));
-        let is_out = recurs && self.books[entry.timer].has_executor && self.is_at_work(entry.timer);
-        !is_out || self.at_work == Some(id)
-    }
-
-    /// Whether a callback or a waker of that timer runs.
-    pub(crate) fn is_at_work(&self, timer: usize) -> bool {
-        self.at_work.is_some_and(|id| self.entries[id].timer == timer)
+        picked.filter(|&id| self.entries[id].key.is_some())
     }
 
     pub(crate) fn open(&mut self, timer: usize, kind: Kind) -> Id {
         let (due, key) = (Due::at(0), None);
         let state = State::Idle;
-        self.entries.push(Entry {
-            timer,
-            kind,
-            state,
-            due,
-            key,
-            armed_at: 0,
-            armed_in: 0,
-            is_dropped: false,
-        });
+        self.entries.push(Entry { timer, kind, state, due, key, armed_at: 0, is_dropped: false });
         self.entries.len() - 1
     }
 
@@ -205,11 +178,8 @@ impl Model {
     /// The timer is pending from now on, or has a new deadline.
     pub(crate) fn arm(&mut self, id: Id, due: Due, now: Nanos) {
         self.disarm(id);
-        self.events += 1;
-        let event = self.events;
         let (entry, books) = self.entry(id);
-        (entry.state, entry.due) = (State::Pending, due);
-        (entry.armed_at, entry.armed_in) = (now, event);
+        (entry.state, entry.due, entry.armed_at) = (State::Pending, due, now);
         books.pending.insert((due.last, id));
     }
 
@@ -223,9 +193,8 @@ impl Model {
         self.expect(key.is_some() == was_pending, || format!("{id} was rescheduled, or not: {key:?}"));
         if let (Some(key), true) = (key, was_pending) {
             let former = self.entries[id].key.replace(key);
-            let (timer, recurs) =
-                (self.entries[id].timer, matches!(self.entries[id].kind, Kind::Recurring(_)));
-            self.stale.extend(former.filter(|&former| former != key).map(|former| (timer, former, recurs)));
+            let timer = self.entries[id].timer;
+            self.stale.extend(former.filter(|&former| former != key).map(|former| (timer, former)));
             self.arm(id, due, now);
         }
     }
@@ -251,15 +220,13 @@ impl Model {
         self.disarm(id);
         let entry = &mut self.entries[id];
         entry.state = State::Over;
-        let recurs = matches!(entry.kind, Kind::Recurring(_));
-        self.stale.extend(entry.key.map(|key| (entry.timer, key, recurs)));
+        self.stale.extend(entry.key.map(|key| (entry.timer, key)));
     }
 
     /// A callback begins, or a waker is woken. Returns false if that is a failure.
     pub(crate) fn fire(&mut self, id: Id, now: Nanos) -> bool {
         self.log.add(("fired", id, now));
         self.check_fired(id, now);
-        self.check_order(id, now);
         self.disarm(id);
         self.at_work = Some(id);
         let (entry, books) = self.entry(id);
@@ -284,26 +251,6 @@ impl Model {
         let times = [due.first, due.last].map(|tick| books.start_of(tick).max(not_before));
         self.expect(state == State::Pending, || format!("{id} has fired, and is {state:?}"));
         self.expect(times.contains(&now), || format!("{id} has fired at {now}, not at {times:?}"));
-    }
-
-    /// No timer is left that should have fired before.
-    fn check_order(&mut self, id: Id, now: Nanos) {
-        self.events += 1;
-        let event = self.events;
-        let (entry, books) = self.entry(id);
-        let (due, since) = (entry.due, books.note_turn(entry.due, now, event));
-        let earlier = self.books[self.entries[id].timer].pending.range(..(due.first, 0));
-        let left = earlier
-            .map(|&(_, other)| other)
-            .find(|&other| self.entries[other].armed_in < since && !self.comes_back_late(other));
-        self.expect(left.is_none(), || format!("{id} has fired before {left:?}, which is due earlier"));
-    }
-
-    /// Whether it is scheduled again only some time after its callback has returned, perhaps in the
-    /// next turn.
-    fn comes_back_late(&self, id: Id) -> bool {
-        let entry = &self.entries[id];
-        self.books[entry.timer].has_executor && matches!(entry.kind, Kind::Recurring(_))
     }
 
     /// A callback returns, or panics.
@@ -354,9 +301,6 @@ impl Model {
     /// The clock jumps to `to`: what is due by then fires there.
     pub(crate) fn note_leap(&mut self, to: Nanos) {
         self.leapt_to = self.leapt_to.max(to);
-        self.events += 1;
-        let event = self.events;
-        self.books.iter_mut().for_each(|books| books.note_leap(to, event));
     }
 
     pub(crate) fn note_dropped(&mut self, id: Id) {

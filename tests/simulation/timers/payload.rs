@@ -90,17 +90,8 @@ impl Scene {
     }
 
     fn shut_from_within(self: &Arc<Self>) {
-        let (which, allowed) = {
-            let mut model = self.model();
-            let timers = self.timers.len();
-            let which = model.rng.usize(..timers);
-            // What an executor has run comes back at the end of the turn; the model does not know
-            // how it is counted.
-            (which, !(model.books[which].has_executor && model.is_at_work(which)))
-        };
-        if allowed {
-            self.shut(which);
-        }
+        let which = self.draw(|rng| rng.usize(..self.timers.len()));
+        self.shut(which);
     }
 }
 

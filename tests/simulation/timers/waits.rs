@@ -1,4 +1,4 @@
-//! Sleeps, timeouts and intervals, polled by hand.
+//! Sleeps and intervals, polled by hand.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures::Stream;
-use shardwheel::{Interval, Missed, ScheduleErrorKind, Sleep, SleepError, Timeout, TimeoutError};
+use shardwheel::{Interval, Missed, ScheduleErrorKind, Sleep, SleepError};
 
 use super::books::{Due, When};
 use super::model::{Id, Kind, Model, State};
@@ -31,7 +31,6 @@ pub(crate) struct Wait {
 
 enum Waiting {
     Sleep(Sleep),
-    Timeout(Timeout<Flag>),
     Interval(Interval, Nanos, Missed),
 }
 
@@ -51,20 +50,7 @@ enum Stage {
 enum Outcome {
     Over(Result<(), ScheduleErrorKind>),
     Tick(Instant),
-    Output,
     Ended,
-}
-
-/// A future that is ready when the test says so.
-#[derive(Debug)]
-struct Flag(bool);
-
-impl Future for Flag {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.0 { Poll::Ready(()) } else { Poll::Pending }
-    }
 }
 
 /// What a waker wakes.
@@ -110,7 +96,6 @@ impl Scene {
         };
         let (future, deadline) = match what {
             0 => self.interval(which, now),
-            1..3 => self.timeout(which, when, now),
             _ => self.sleep(which, when, now),
         };
         let waker = Alarm::waker(self, id);
@@ -125,15 +110,6 @@ impl Scene {
             When::At(at) => timer.sleep_until(self.instant(at)),
         };
         (Waiting::Sleep(sleep), when.since(now))
-    }
-
-    fn timeout(&self, which: usize, when: When, now: Nanos) -> (Waiting, Nanos) {
-        let timer = &self.timers[which];
-        let timeout = match when {
-            When::After(delay) => timer.timeout(Duration::from_nanos(delay), Flag(false)),
-            When::At(at) => timer.timeout_at(self.instant(at), Flag(false)),
-        };
-        (Waiting::Timeout(timeout), when.since(now))
     }
 
     fn interval(&self, which: usize, now: Nanos) -> (Waiting, Nanos) {
@@ -156,8 +132,7 @@ impl Scene {
         let Some(mut wait) = taken else { return };
         match self.draw(|rng| rng.u32(..16)) {
             0 => return self.end_wait(wait),
-            1..4 => self.reset(&mut wait),
-            4 => wait.make_ready(),
+            1..5 => self.reset(&mut wait),
             5..8 => {
                 (wait.waker, wait.is_other_waker) = (Alarm::waker(self, wait.id), true);
                 self.poll(&mut wait);
@@ -226,10 +201,6 @@ impl Scene {
         let now = self.now();
         let mut model = self.model();
         model.log.add(("polled", wait.id, outcome.is_ready()));
-        if outcome == Poll::Ready(Outcome::Output) {
-            let ready = matches!(&wait.future, Waiting::Timeout(timeout) if timeout.get_ref().0);
-            return model.expect(ready, || format!("{} has an output", wait.id));
-        }
         let outcome = match outcome {
             Poll::Ready(Outcome::Tick(at)) => {
                 let expected = self.instant(wait.deadline);
@@ -245,12 +216,6 @@ impl Scene {
 }
 
 impl Wait {
-    fn make_ready(&mut self) {
-        if let Waiting::Timeout(timeout) = &mut self.future {
-            timeout.get_mut().0 = true;
-        }
-    }
-
     /// No tick of an interval comes after the timer's end, also if it has passed.
     fn is_interval(&self) -> bool {
         matches!(self.future, Waiting::Interval(..))
@@ -263,11 +228,6 @@ impl Wait {
             Waiting::Sleep(sleep) => {
                 Pin::new(sleep).poll(context).map(|result| Outcome::Over(result.map_err(kind)))
             }
-            Waiting::Timeout(timeout) => Pin::new(timeout).poll(context).map(|result| match result {
-                Ok(()) => Outcome::Output,
-                Err(TimeoutError::Sleep(error)) => Outcome::Over(Err(error.kind())),
-                Err(_) => Outcome::Over(Ok(())),
-            }),
             Waiting::Interval(interval, ..) => Pin::new(interval).poll_next(context).map(|tick| match tick {
                 None => Outcome::Ended,
                 Some(Ok(at)) => Outcome::Tick(at),
