@@ -142,18 +142,12 @@ fn accounts_for_all(
     assert_eq!(dropped.get(), 3, "reading {nth}");
 }
 
-/// A clock shuts the timer down when the shard's thread reads it. Promise 8.
+/// A clock shuts the timer down when the shard's thread reads it, or a thread that moves a manual clock.
+/// Promise 8.
 #[test]
 fn a_clock_may_shut_the_timer_down() {
     for nth in 1..=READINGS {
         watched(move || accounts_for_all(nth, None, shuts_down(None)));
-    }
-}
-
-/// The same with a manual clock. Promise 8.
-#[test]
-fn a_clock_may_shut_a_manual_timer_down() {
-    for nth in 1..=READINGS {
         watched(move || {
             let clock = ManualClock::new();
             accounts_for_all(nth, Some(&clock), shuts_down(Some(clock.clone())));
