@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{Clock, Driver, Timer};
 
 use crate::by_hand;
-use crate::support::{Bell, hear, in_time, ms};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::{Bell, HOUR, hear, in_time, ms};
 
 struct Unparks(Thread, AtomicUsize);
 

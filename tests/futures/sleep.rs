@@ -117,6 +117,13 @@ fn a_reset_moves_the_deadline_either_way() {
     assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
     clock.advance(HOUR);
     assert_eq!(bell.rings(), 1);
+    // One that has fired and was not polled waits again.
+    for round in 2..=3 {
+        sleep.reset(timer.now() + ms(5));
+        is_pending(&mut sleep, &waker);
+        clock.advance(ms(5));
+        assert_eq!(bell.rings(), round);
+    }
     is_balanced(&timer);
 }
 

@@ -2,10 +2,8 @@
 
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use super::work::{times, together};
+use super::work::{Timer, open, take, times, together};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{Timer, open, take};
 
 /// Timers in a round of a duel; fewer under Miri, which is slow.
 const BATCH: usize = if cfg!(miri) { 16 } else { 64 };

@@ -6,10 +6,8 @@ use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
 use super::memory::check_memory;
-use super::work::{at_work, times};
+use super::work::{at_work, hand_back, open, take, times};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{hand_back, open, take};
 
 /// Two threads schedule on more shards than their tables of lanes have room for at first; half of
 /// the shards end meanwhile. A key names nothing in another shard, and no shard loses a timer.

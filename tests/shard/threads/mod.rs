@@ -10,7 +10,6 @@
 mod conservation;
 mod duels;
 mod ending;
-mod ends;
 mod keys;
 mod many;
 mod memory;
