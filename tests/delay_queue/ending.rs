@@ -4,14 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::stream::StreamExt;
 use shardwheel::{DelayQueue, ScheduleErrorKind, Timer};
 
-use crate::support::{Bell, Built, HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
+use crate::support::{HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
 
 /// A shutdown leaves what has expired to the stream, which ends after that, and the rest to
 /// `unexpired`. It returns callbacks only.
@@ -87,19 +86,6 @@ fn a_queue_that_is_made_during_a_shutdown_ends_with_it() {
     });
 }
 
-/// The waker of a consumer is woken by the shutdown once its queue has ended.
-#[test]
-fn a_shutdown_wakes_the_stream() {
-    let (timer, _clock) = manual();
-    let mut queue = DelayQueue::<u8>::new(&timer);
-    let (bell, waker) = Bell::new();
-    let mut context = std::task::Context::from_waker(&waker);
-    assert!(queue.poll_next_unpin(&mut context).is_pending());
-    drop(timer.shutdown());
-    assert_eq!(bell.rings(), 1);
-    assert!(queue.poll_next_unpin(&mut context).is_ready());
-}
-
 /// A queue keeps its timer; dropped, it drops all its values at once.
 #[test]
 fn a_dropped_queue_drops_its_values() {
@@ -156,27 +142,6 @@ fn values_may_panic_when_they_are_dropped() {
         assert_eq!((Arc::strong_count(&held), timer.stats().panics), (1, counts));
         is_balanced(&timer);
     }
-}
-
-/// A queue is dropped while its values expire: each is dropped once, by the queue or by the timer's
-/// thread. In real time.
-#[test]
-fn the_drop_of_a_queue_races_with_its_values_in_real_time() {
-    in_time(|| {
-        let held = Arc::new(());
-        let timer = Timer::builder().shards(2).built();
-        for round in 0..50 {
-            let queue = DelayQueue::new(&timer);
-            for i in 0..300 {
-                queue.insert(Arc::clone(&held), Duration::from_micros(20 * i)).expect("it is open");
-            }
-            thread::sleep(Duration::from_micros(100 * round));
-            drop(queue);
-            // A value that is being fired is dropped by the timer's thread.
-            until("all are dropped", || Arc::strong_count(&held) == 1);
-        }
-        is_balanced(&timer);
-    });
 }
 
 /// A queue that is closed refuses values, hands out what it has when it is due, and then ends, for
@@ -237,58 +202,4 @@ fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
             assert_eq!(taken.iter().sum::<usize>(), is_taken);
         });
     }
-}
-
-/// Threads insert while the queue is closed: each value comes out or is refused, and the consumers
-/// end, with none left behind. In real time.
-#[test]
-fn a_close_races_with_inserts_in_real_time() {
-    in_time(|| {
-        let timer = Timer::builder().shards(2).built();
-        for round in 0..100 {
-            let queue = DelayQueue::new(&timer);
-            let (refused, taken) = thread::scope(|scope| {
-                let insert = || {
-                    let delay = |i: u64| Duration::from_micros(i % 7 * 300);
-                    (0..100).filter(|&i| queue.insert(i, delay(i)).is_err()).count()
-                };
-                let take = || std::iter::from_fn(|| queue.blocking_recv()).count();
-                let (producers, consumers) =
-                    ([scope.spawn(insert), scope.spawn(insert)], [scope.spawn(take), scope.spawn(take)]);
-                thread::sleep(Duration::from_micros(10 * round));
-                queue.close();
-                [producers, consumers]
-                    .map(|threads| {
-                        threads.map(|thread| thread.join().expect("no panic")).into_iter().sum::<usize>()
-                    })
-                    .into()
-            });
-            assert_eq!((refused + taken, queue.len()), (200, 0), "{refused} were refused");
-        }
-        is_balanced(&timer);
-    });
-}
-
-/// A shutdown while threads insert: each value is refused, expires or is left. In real time.
-#[test]
-fn a_shutdown_races_with_inserts_in_real_time() {
-    in_time(|| {
-        for round in 0..30 {
-            let timer = Timer::builder().shards(2).built();
-            let queue = DelayQueue::new(&timer);
-            let refused = thread::scope(|scope| {
-                let insert = || {
-                    let delay = |i: u64| if i.is_multiple_of(2) { HOUR } else { ms(i % 4) };
-                    (0..300).filter(|&i| queue.insert(i, delay(i)).is_err()).count()
-                };
-                let threads = [scope.spawn(insert), scope.spawn(insert)];
-                thread::sleep(Duration::from_micros(50 * round));
-                drop(timer.shutdown());
-                threads.map(|thread| thread.join().expect("no panic")).into_iter().sum::<usize>()
-            });
-            let expired = std::iter::from_fn(|| queue.blocking_recv()).count();
-            assert_eq!(refused + expired + queue.unexpired().count(), 600);
-            assert!(queue.is_empty());
-        }
-    });
 }

@@ -12,3 +12,15 @@ mod support;
 mod threads;
 mod values;
 mod waiting;
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use futures::stream::Stream;
+use shardwheel::DelayQueue;
+use shardwheel::delay_queue::Expired;
+
+/// Polls the stream once, as one of the tasks that may wait for it.
+fn poll_stream<T: Send>(mut queue: &DelayQueue<T>, waker: &Waker) -> Poll<Option<Expired<T>>> {
+    Pin::new(&mut queue).poll_next(&mut Context::from_waker(waker))
+}

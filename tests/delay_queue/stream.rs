@@ -1,22 +1,14 @@
 //! The stream and its consumer's waker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
-use futures::executor::block_on;
-use futures::stream::{Stream, StreamExt};
 use shardwheel::DelayQueue;
-use shardwheel::delay_queue::Expired;
 
-use crate::support::{Acts, Bell, HOUR, To, drop_panics, hooked, is_balanced, manual, ms, threads};
-
-fn poll<T: Send>(queue: &DelayQueue<T>, waker: &Waker) -> Poll<Option<Expired<T>>> {
-    let mut queue = queue;
-    Pin::new(&mut queue).poll_next(&mut Context::from_waker(waker))
-}
+use crate::poll_stream as poll;
+use crate::support::{Acts, Bell, Count, HOUR, To, drop_panics, hooked, is_balanced, manual, ms};
 
 /// The stream waits, also while the queue is empty, and the consumer is woken when a value expires.
 #[test]
@@ -43,43 +35,30 @@ fn the_consumer_is_woken_when_a_value_expires() {
     is_balanced(&timer);
 }
 
-/// All tasks that wait are woken, each once. Of wakers that panic, each panic counts.
+/// All tasks that wait are woken, each once. Of wakers that panic, each panic counts, and the value is
+/// there. A waker may use the queue. Promise 7.
 #[test]
 fn all_wakers_are_woken() {
     let (timer, clock) = manual();
-    let queue = DelayQueue::new(&timer);
+    let queue = Arc::new(DelayQueue::new(&timer));
     let ((first, one), (second, other)) = (Bell::new(), Bell::new());
     let panics = || hooked(|to| assert!(to != To::Wake, "the waker panics"));
-    queue.insert((), ms(5)).expect("it is open");
-    for waker in [&panics(), &one, &panics(), &one, &other] {
-        assert!(poll(&queue, waker).is_pending());
+    let (inner, took) = (Arc::clone(&queue), Count::default());
+    let taken = took.clone();
+    let acts = Acts::waker(move || {
+        assert!(inner.try_recv().is_some_and(|out| out.value == 1));
+        inner.insert(3, ms(5)).expect("it is open");
+        taken.one();
+    });
+    queue.insert(1, ms(5)).expect("it is open");
+    queue.insert(2, ms(5)).expect("it is open");
+    for waker in [&panics(), &one, &acts, &panics(), &one, &other] {
+        assert!(poll(&*queue, waker).is_pending());
     }
     clock.advance(ms(5));
-    assert_eq!((first.rings(), second.rings(), timer.stats().panics), (1, 1, 2));
-}
-
-/// A waker that panics is counted, and the value is there. A waker may use the queue. Promise 7.
-#[test]
-fn a_waker_may_panic_or_use_the_queue() {
-    let (timer, clock) = manual();
-    let queue = Arc::new(DelayQueue::new(&timer));
-    queue.insert(1, ms(5)).expect("it is open");
-    let panics = hooked(|to| assert!(to != To::Wake, "the waker panics"));
-    assert!(poll(&*queue, &panics).is_pending());
+    assert_eq!((first.rings(), second.rings(), took.get(), timer.stats().panics), (1, 1, 1, 2));
     clock.advance(ms(5));
-    assert_eq!(timer.stats().panics, 1);
-    assert_eq!(queue.try_recv().map(|out| out.value), Some(1));
-    let (inner, took) = (Arc::clone(&queue), Arc::new(AtomicBool::new(false)));
-    let taken = Arc::clone(&took);
-    let acts = Acts::waker(move || {
-        taken.store(inner.try_recv().is_some_and(|out| out.value == 2), Ordering::SeqCst);
-        inner.insert(3, ms(5)).expect("it is open");
-    });
-    queue.insert(2, ms(5)).expect("it is open");
-    assert!(poll(&*queue, &acts).is_pending());
-    clock.advance(ms(20));
-    assert!(took.load(Ordering::SeqCst));
-    assert_eq!(queue.try_recv().map(|out| out.value), Some(3));
+    assert_eq!([(); 2].map(|()| queue.try_recv().map(|out| out.value)), [Some(2), Some(3)]);
     is_balanced(&timer);
 }
 
@@ -120,28 +99,6 @@ fn a_waker_that_panics_in_its_drop_counts() {
     }
     drop(queue);
     assert_eq!(timer.stats().panics, 3);
-}
-
-/// On an executor, in real time, from another thread and across two shards.
-#[test]
-fn a_stream_yields_all_in_real_time() {
-    let timer = threads(2);
-    let queue = DelayQueue::new(&timer);
-    std::thread::scope(|scope| {
-        for thread in 0..4_u64 {
-            let queue = &queue;
-            scope.spawn(move || {
-                for i in 0..250 {
-                    queue.insert(thread * 250 + i, ms(i % 20)).expect("it is open");
-                }
-            });
-        }
-        let mut values: Vec<_> = block_on((&queue).take(1_000).map(|out| out.value).collect());
-        values.sort_unstable();
-        assert!(values.iter().copied().eq(0..1_000));
-    });
-    assert!(queue.is_empty());
-    is_balanced(&timer);
 }
 
 /// The waker of a poll may lie on the poll's stack, where the next task's lies later; its clone lies

@@ -1,6 +1,6 @@
 //! Many threads at one queue, in real time, with the ledger: each value has one end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{DelayQueue, QueueKey};
 
 use crate::support::ledger::{End, Ledger, Payload};
-use crate::support::{HOUR, in_time, is_balanced, ms, threads, until};
+use crate::support::{HOUR, in_time, is_balanced, ms, threads};
 
 /// Values that each thread inserts.
 const EACH: usize = 3_000;
@@ -43,7 +43,8 @@ fn use_queue(
     }
 }
 
-/// Each value comes out once, by the consumer or by a removal, and by its own key. Promise 2.
+/// Each value comes out once, by the consumer, by a drain or by a removal, and by its own key; the
+/// snapshot has it once meanwhile. Promise 2.
 #[test]
 fn each_value_comes_out_once_in_real_time() {
     in_time(|| {
@@ -57,7 +58,20 @@ fn each_value_comes_out_once_in_real_time() {
                 })
                 .collect();
             let mut seen: HashMap<QueueKey, usize> = HashMap::new();
-            while !(queue.is_empty() && workers.iter().all(|worker| worker.is_finished())) {
+            for step in 0.. {
+                if queue.is_empty() && workers.iter().all(|worker| worker.is_finished()) {
+                    break;
+                }
+                if step % 100 == 99 {
+                    let snapshot = queue.iter();
+                    let (count, listed): (_, HashSet<_>) =
+                        (snapshot.len(), snapshot.map(|(key, _)| key).collect());
+                    assert_eq!(listed.len(), count, "a key is listed twice");
+                    for (key, (payload, _)) in queue.drain().take(20) {
+                        *seen.entry(key).or_default() += 1;
+                        payload.end(End::HandedBack);
+                    }
+                }
                 let Some(out) = queue.try_recv() else {
                     thread::yield_now();
                     continue;
@@ -70,54 +84,12 @@ fn each_value_comes_out_once_in_real_time() {
             assert!(seen.values().all(|&times| times == 1));
         });
         assert_eq!(ledger.made(), 3 * EACH);
-        assert_eq!(ledger.count(End::Fired) + ledger.count(End::Cancelled), 3 * EACH);
-        assert!(ledger.count(End::Fired) > 0 && ledger.count(End::Cancelled) > 0);
+        let ends = [End::Fired, End::Cancelled, End::HandedBack].map(|end| ledger.count(end));
+        assert_eq!(ends.iter().sum::<usize>(), 3 * EACH);
+        // On a busy machine this thread may come too late for a drain.
+        assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
         drop(queue);
         ledger.check_all_ended();
         is_balanced(&timer);
-    });
-}
-
-/// A consumer that blocks misses no wake-up, however the pushes and its looks interleave.
-/// Promise 2.
-#[test]
-fn a_blocked_consumer_misses_nothing_in_real_time() {
-    in_time(|| {
-        let timer = threads(2);
-        let queue = DelayQueue::new(&timer);
-        thread::scope(|scope| {
-            for thread in 0..2_u64 {
-                let queue = &queue;
-                scope.spawn(move || {
-                    for i in 0..400 {
-                        queue.insert((), Duration::from_micros(700 * (thread + 1))).expect("it is open");
-                        thread::sleep(Duration::from_micros(100 * (i % 5)));
-                    }
-                });
-            }
-            (0..800).for_each(|_| assert!(queue.blocking_recv().is_some()));
-        });
-        assert!(queue.is_empty());
-    });
-}
-
-/// Threads that wait together: each value goes to one of them, and the shutdown ends all waits.
-/// Promise 2.
-#[test]
-fn threads_that_wait_together_take_turns_in_real_time() {
-    in_time(|| {
-        let timer = threads(2);
-        let queue = DelayQueue::new(&timer);
-        let taken = thread::scope(|scope| {
-            let consumers =
-                [(); 3].map(|()| scope.spawn(|| std::iter::from_fn(|| queue.blocking_recv()).count()));
-            for i in 0..600 {
-                queue.insert((), Duration::from_micros(10 * i)).expect("it is open");
-            }
-            until("all are taken", || queue.is_empty());
-            drop(timer.shutdown());
-            consumers.map(|consumer| consumer.join().expect("no panic")).into_iter().sum::<usize>()
-        });
-        assert_eq!(taken, 600);
     });
 }

@@ -103,21 +103,6 @@ fn a_refused_value_comes_back() {
     assert_eq!([queue.try_recv(), queue.try_recv()].map(|out| out.map(|out| out.value)), [Some(1), Some(3)]);
 }
 
-/// Large and odd payloads: the queue moves them as they are.
-#[test]
-fn values_of_any_shape() {
-    let (timer, clock) = manual();
-    let (large, none) = (DelayQueue::new(&timer), DelayQueue::new(&timer));
-    let numbers: [u64; 100] = std::array::from_fn(|i| i as u64);
-    let key = large.insert(numbers, ms(1)).expect("it is open");
-    assert_eq!(large.remove(&key), Some(numbers));
-    large.insert(numbers, ms(1)).expect("it is open");
-    none.insert((), ms(1)).expect("it is open");
-    clock.advance(ms(1));
-    assert_eq!(large.try_recv().map(|out| out.value), Some(numbers));
-    assert_eq!(none.try_recv().map(|out| out.value), Some(()));
-}
-
 /// A value of 3 MB passes through a timer's thread, or is dropped there, and its stack has 2 MiB.
 /// Promise 7.
 #[test]

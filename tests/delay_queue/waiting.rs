@@ -10,16 +10,12 @@ use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream::Stream;
-use shardwheel::delay_queue::Expired;
 use shardwheel::{DelayQueue, Timer};
 
+use crate::poll_stream;
 use crate::support::{
     Bell, HOUR, drop_panics, in_time, is_balanced, is_pending, manual, ms, ready, threads, until,
 };
-
-fn poll_stream<T: Send>(mut queue: &DelayQueue<T>, waker: &Waker) -> Poll<Option<Expired<T>>> {
-    Pin::new(&mut queue).poll_next(&mut Context::from_waker(waker))
-}
 
 /// A poll that was abandoned keeps neither a value nor the end from a thread that waits. Promise 2.
 #[test]

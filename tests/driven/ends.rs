@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::executor::block_on;
-use shardwheel::{ScheduleErrorKind, Timer};
+use shardwheel::ScheduleErrorKind;
 
 use crate::by_hand;
 use crate::support::{Bell, HOUR};
@@ -90,47 +90,4 @@ fn a_shutdown_beside_a_turn_waits_for_its_callback() {
         go_on.send(()).unwrap();
     });
     assert_eq!(end.iter().collect::<Vec<_>>(), ["callback", "shutdown"]);
-}
-
-/// Threads schedule and shut down while a loop turns, many times over.
-#[test]
-fn a_loop_beside_producers_and_a_shutdown() {
-    for round in 0..100 {
-        let (timer, mut driver) = Timer::builder().build_driven().unwrap();
-        let (sender, receiver) = mpsc::channel();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                let (woken, wakes) = mpsc::channel();
-                driver.register_waker(&unpark(woken));
-                while driver.turn() > 0 || wakes.recv_timeout(Duration::from_millis(1)).is_ok() {
-                    driver.next_deadline();
-                }
-                // The rest is turned until the timer ends.
-                while !receiver.try_recv().is_ok_and(|()| true) {
-                    driver.turn();
-                    driver.next_deadline();
-                }
-            });
-            for _ in 0..2 {
-                let timer = timer.clone();
-                scope.spawn(move || {
-                    for micros in 0..50 {
-                        let _ = timer.schedule_after(Duration::from_micros(micros * round), || ());
-                    }
-                });
-            }
-            drop(timer.shutdown());
-            sender.send(()).unwrap();
-        });
-    }
-
-    fn unpark(woken: mpsc::Sender<()>) -> std::task::Waker {
-        struct Sends(mpsc::Sender<()>);
-        impl std::task::Wake for Sends {
-            fn wake(self: std::sync::Arc<Self>) {
-                let _ = self.0.send(());
-            }
-        }
-        std::task::Waker::from(std::sync::Arc::new(Sends(woken)))
-    }
 }

@@ -9,9 +9,9 @@ use shardwheel::ScheduleErrorKind;
 use shardwheel::Timer;
 
 use crate::by_hand;
-#[cfg(target_os = "linux")]
-use crate::support::alone;
 use crate::support::poll;
+#[cfg(target_os = "linux")]
+use crate::support::{alone, number_of_threads};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -83,11 +83,8 @@ fn settings_of_threads_on_a_driven_timer() {
         assert_eq!(got, 0);
         cores
     }
-    fn threads() -> usize {
-        std::fs::read_dir("/proc/self/task").unwrap().count()
-    }
     alone(|| {
-        let (before, own) = (threads(), cores());
+        let (before, own) = (number_of_threads(), cores());
         let hook = || unreachable!("there are no threads");
         let builder = Timer::builder().pin_to_cores(true).shards(2).thread_name("unused");
         let (timer, mut driver) = builder.on_thread_start(hook).on_thread_stop(hook).build_driven().unwrap();
@@ -97,7 +94,7 @@ fn settings_of_threads_on_a_driven_timer() {
             driver.turn();
         }
         drop(driver);
-        assert!(threads() == before, "{} threads before, {} now", before, threads());
+        assert_eq!(number_of_threads(), before);
         // SAFETY: both were filled by the system.
         assert!(unsafe { libc::CPU_EQUAL(&own, &cores()) }, "the loop's thread was pinned");
     });

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{Clock, Driver, Timer};
 
 use crate::by_hand;
-use crate::support::{Bell, hear, in_time, ms};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::{Bell, HOUR, hear, in_time, ms};
 
 struct Unparks(Thread, AtomicUsize);
 
@@ -28,17 +26,16 @@ impl Wake for Unparks {
     }
 }
 
-/// Runs the driver until its timer ends. `wait` is called with the time for which nothing is to be
-/// done; `now` is the sleeps' clock. The sleeps are not `Send`.
-fn block_on_run(driver: &mut Driver, now: impl Fn() -> Instant, wait: impl Fn(Option<Duration>)) {
+/// Runs the driver until its timer ends. The sleeps are not `Send`.
+fn block_on_run(driver: &mut Driver) {
     let unparks = Arc::new(Unparks(thread::current(), AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&unparks));
     let sleeps_until = Rc::new(Cell::new(None));
     let mut run = pin!(driver.run(|deadline| {
         sleeps_until.set(Some(deadline));
-        let (sleeps_until, now) = (Rc::clone(&sleeps_until), &now);
+        let sleeps_until = Rc::clone(&sleeps_until);
         poll_fn(move |_| {
-            if now() < deadline {
+            if Instant::now() < deadline {
                 return Poll::Pending;
             }
             sleeps_until.set(None);
@@ -51,15 +48,12 @@ fn block_on_run(driver: &mut Driver, now: impl Fn() -> Instant, wait: impl Fn(Op
             return;
         }
         let is_idle = || unparks.1.load(Ordering::SeqCst) == woken;
-        let is_due = || sleeps_until.get().is_some_and(|at| at <= now());
+        let is_due = || sleeps_until.get().is_some_and(|at| at <= Instant::now());
         while is_idle() && !is_due() {
-            wait(sleeps_until.get().map(|at| at.saturating_duration_since(now())));
+            let limit = sleeps_until.get().map(|at| at.saturating_duration_since(Instant::now()));
+            limit.map_or_else(thread::park, thread::park_timeout);
         }
     }
-}
-
-fn block_on_run_in_real_time(driver: &mut Driver) {
-    block_on_run(driver, Instant::now, |limit| limit.map_or_else(thread::park, thread::park_timeout));
 }
 
 /// Sends when the timer fires, and whether that is early.
@@ -93,7 +87,7 @@ fn many_threads_schedule_on_a_loop_that_sleeps() {
             drop(timer);
             early
         });
-        block_on_run_in_real_time(&mut driver);
+        block_on_run(&mut driver);
         assert_eq!(hears.join().unwrap(), 0);
         assert!(driver.has_ended());
     });
@@ -116,46 +110,8 @@ fn an_earlier_timer_ends_the_loops_sleep() {
             }
             drop(timer.shutdown());
         });
-        block_on_run_in_real_time(&mut driver);
+        block_on_run(&mut driver);
         produces.join().unwrap();
-    });
-}
-
-#[derive(Clone)]
-struct Virtual(Instant, Arc<Mutex<Duration>>);
-
-impl Virtual {
-    fn advance(&self, by: Duration) {
-        *self.1.lock().unwrap() += by;
-    }
-}
-
-impl Clock for Virtual {
-    fn now(&self) -> Instant {
-        self.0 + *self.1.lock().unwrap()
-    }
-}
-
-/// Hours pass at once, and each timer fires at its own time.
-#[test]
-fn a_virtual_clock_drives_the_loop() {
-    in_time(|| {
-        let clock = Virtual(Instant::now(), Arc::default());
-        let (timer, mut driver) = Timer::builder().clock(clock.clone()).build_driven().unwrap();
-        let (sender, receiver) = mpsc::channel();
-        for hours in [3_u32, 1, 2] {
-            let (clock, sender, due) = (clock.clone(), sender.clone(), timer.now() + HOUR * hours);
-            timer
-                .schedule_after(HOUR * hours, move || sender.send((hours, clock.now() - due)).unwrap())
-                .unwrap();
-        }
-        let weak = timer.downgrade();
-        timer.schedule_after(HOUR * 4, move || drop(weak.upgrade().unwrap().shutdown())).unwrap();
-        let advance = |limit: Option<Duration>| clock.advance(limit.expect("something is pending"));
-        block_on_run(&mut driver, || clock.now(), advance);
-        let fired: Vec<_> = receiver.try_iter().collect();
-        assert!(fired.iter().map(|fired| fired.0).eq(1..=3), "{fired:?}");
-        assert!(fired.iter().all(|&(_, late)| late <= ms(1)), "{fired:?}");
     });
 }
 

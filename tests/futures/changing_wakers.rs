@@ -1,15 +1,14 @@
 //! The waker of a sleep changes, or a sleep or a tick is refused: the deadline alone decides.
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use futures::Stream;
-use shardwheel::{Sleep, Timer};
+use shardwheel::{Sleep, SleepError, Timer};
 
-use crate::support::{Built, Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
+use crate::support::{Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
 
 /// A waker that runs `act` when it is cloned, and the count of its wakes.
 fn at_clone(act: impl Fn() + Send + Sync + 'static) -> (Waker, Count) {
@@ -56,29 +55,6 @@ fn a_sleep_is_ready_if_its_deadline_passes_while_its_waker_changes() {
     }
 }
 
-/// Threads take each free place of a full timer, while another waker polls the sleep each time.
-/// Promise 7.
-#[test]
-fn a_sleep_keeps_its_place_against_threads_that_want_it() {
-    let timer = Timer::builder().shards(2).max_pending(1).built();
-    let (mut sleep, ended) = (begun(&timer), Arc::new(AtomicBool::new(false)));
-    let taken = |timer: Timer, ended: Arc<AtomicBool>| {
-        std::thread::spawn(move || {
-            let mut taken = 0;
-            while !ended.load(Ordering::SeqCst) {
-                taken += usize::from(timer.schedule_after(HOUR, || ()).is_ok());
-            }
-            taken
-        })
-    };
-    let crowd: Vec<_> = (0..3).map(|_| taken(timer.clone(), Arc::clone(&ended))).collect();
-    let refused = (0..100_000).find(|_| poll(&mut sleep, &at_clone(|| ()).0).is_ready());
-    ended.store(true, Ordering::SeqCst);
-    let taken: usize =
-        crowd.into_iter().map(|thread| thread.join().expect("the thread does not panic")).sum();
-    assert_eq!((refused, taken), (None, 0));
-}
-
 /// The clone of a new waker panics: the sleep goes on with its former waker. Promises 1 and 7.
 #[test]
 fn a_sleep_keeps_its_waker_if_the_clone_of_a_new_one_panics() {
@@ -99,38 +75,38 @@ fn a_sleep_keeps_its_waker_if_the_clone_of_a_new_one_panics() {
     }
 }
 
-/// After a refusal the interval ticks on when there is room.
+/// After a refusal the interval ticks on when there is room, also as a stream, which yields the refusal.
+/// A shutdown ends both.
 #[test]
 fn an_interval_goes_on_after_a_refusal() {
-    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let occupant = after(&timer, 2 * HOUR, || ());
-    let mut interval = timer.interval_at(timer.now() + ms(10), ms(10));
-    let mut tick = || poll(&mut pin!(interval.tick()), Waker::noop());
-    assert!(matches!(tick(), Poll::Ready(Err(error)) if error.is_full()));
-    assert!(timer.cancel(occupant));
-    assert!(tick().is_pending());
-    clock.advance(ms(20));
-    assert!(matches!(tick(), Poll::Ready(Ok(_))));
-    assert_eq!(timer.shutdown().len(), 0);
-    while matches!(tick(), Poll::Ready(Ok(_))) {}
-    assert!(matches!(tick(), Poll::Ready(Err(error)) if error.is_shut_down()), "that is an end");
-}
-
-/// The same as a stream: it yields the refusal and goes on; shutdown ends it.
-#[test]
-fn a_stream_goes_on_after_a_refusal() {
-    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let occupant = after(&timer, 2 * HOUR, || ());
-    let mut interval = timer.interval_at(timer.now() + ms(10), ms(10));
-    let mut next = || Pin::new(&mut interval).poll_next(&mut Context::from_waker(Waker::noop()));
-    assert!(matches!(next(), Poll::Ready(Some(Err(error))) if error.is_full()));
-    assert!(timer.cancel(occupant));
-    assert!(next().is_pending());
-    clock.advance(ms(20));
-    assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
-    drop(timer.shutdown());
-    while matches!(next(), Poll::Ready(Some(Ok(_)))) {}
-    assert!(matches!(next(), Poll::Ready(None)));
+    for is_stream in [false, true] {
+        let (timer, clock) = by_hand(Timer::builder().max_pending(1));
+        let occupant = after(&timer, 2 * HOUR, || ());
+        let mut interval = timer.interval_at(timer.now() + ms(10), ms(10));
+        let mut next = || {
+            let mut context = Context::from_waker(Waker::noop());
+            if is_stream {
+                return Pin::new(&mut interval).poll_next(&mut context);
+            }
+            pin!(interval.tick()).poll(&mut context).map(Some)
+        };
+        for _ in 0..2 {
+            assert!(matches!(next(), Poll::Ready(Some(Err(error))) if error.is_full()));
+        }
+        assert!(timer.cancel(occupant));
+        assert!(next().is_pending());
+        clock.advance(ms(20));
+        let due = timer.now() - ms(10);
+        assert!(matches!(next(), Poll::Ready(Some(Ok(tick))) if tick == due), "no tick is lost");
+        assert_eq!(timer.shutdown().len(), 0);
+        while matches!(next(), Poll::Ready(Some(Ok(_)))) {}
+        let ended = |next| match next {
+            Poll::Ready(None) => is_stream,
+            Poll::Ready(Some(Err(error))) => !is_stream && SleepError::is_shut_down(&error),
+            _ => false,
+        };
+        assert!(ended(next()), "that is an end");
+    }
 }
 
 /// `is_elapsed` goes by the clock, also after the sleep was refused, or its timer shut down.

@@ -1,15 +1,10 @@
 //! The end of a timer wakes its futures, and they return an error.
 
-use std::future;
 use std::sync::Arc;
-use std::task::Waker;
-use std::thread;
 
-use shardwheel::{SleepError, TimeoutError, Timer};
+use shardwheel::Timer;
 
-use crate::support::{
-    Acts, Bell, HOUR, after, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads,
-};
+use crate::support::{Acts, Bell, HOUR, after, by_hand, is_balanced, is_pending, manual, ready, threads};
 
 /// Shutdown wakes each sleep once; the sleep then returns an error at every poll. Sleeps are not
 /// among what `shutdown` returns. Promise 8.
@@ -45,85 +40,6 @@ fn dropping_the_last_handle_wakes_each_sleep() {
         assert!(error.is_shut_down() && !error.is_full());
         sleep.reset(std::time::Instant::now() + HOUR);
         assert!(ready(&mut sleep).expect_err("the timer is still shut down").is_shut_down());
-    }
-}
-
-/// A sleep that was over before the shutdown returns success, whether or not it was polled; a sleep
-/// that is made after it is refused. Promises 1 and 8.
-#[test]
-fn a_sleep_that_was_over_before_shutdown_succeeds() {
-    let (timer, clock) = manual();
-    let [mut polled, mut unpolled, mut short, mut long] = [5, 5, 5, 50].map(|delay| timer.sleep(ms(delay)));
-    is_pending(&mut polled, Waker::noop());
-    is_pending(&mut short, Waker::noop());
-    is_pending(&mut long, Waker::noop());
-    clock.advance(ms(5));
-    assert_eq!(ready(&mut short), Ok(()));
-    assert!(timer.shutdown().is_empty());
-    assert_eq!([ready(&mut polled), ready(&mut unpolled), ready(&mut short)], [Ok(()); 3]);
-    assert!(ready(&mut long).is_err_and(|error| error.is_shut_down()));
-    assert!(ready(&mut timer.sleep(ms(5))).is_err_and(|error| error.is_shut_down()));
-    assert!(ready(&mut timer.timeout(ms(5), future::pending::<()>())).is_err());
-    is_balanced(&timer);
-}
-
-/// After the shutdown a sleep is dropped, reset, or polled with another waker. Promises 7 and 8.
-#[test]
-fn a_sleep_may_be_dropped_reset_or_polled_after_shutdown() {
-    let (timer, _clock) = manual();
-    let [mut dropped, mut reset, mut polled] = [(); 3].map(|()| timer.sleep(HOUR));
-    let (bell, waker) = Bell::new();
-    for sleep in [&mut dropped, &mut reset, &mut polled] {
-        is_pending(sleep, &waker);
-    }
-    drop(timer.shutdown());
-    drop(dropped);
-    reset.reset(timer.now() + ms(1));
-    assert!(ready(&mut reset).is_err_and(|error| error.is_shut_down()));
-    let (other, another) = Bell::new();
-    assert!(poll(&mut polled, &another).is_ready());
-    assert_eq!((bell.rings(), other.rings(), Arc::strong_count(&other)), (3, 0, 2));
-    is_balanced(&timer);
-}
-
-/// Threads make, poll, reset and drop sleeps while the timer is shut down: each sleep ends. Promise
-/// 8.
-#[test]
-fn each_sleep_ends_when_shutdown_races_its_users() {
-    for round in 0..10 {
-        in_time(move || {
-            let timer = threads(2);
-            let spin = |timer: Timer| -> Result<(), SleepError> {
-                for i in 0.. {
-                    let mut sleep = timer.sleep(ms(i % 3));
-                    if i % 5 == 0 {
-                        let _ = poll(&mut sleep, Waker::noop());
-                        sleep.reset(timer.now() + ms(i % 7));
-                    }
-                    futures_lite::future::block_on(sleep)?;
-                    futures_lite::future::block_on(async { timer.timeout(ms(0), timer.sleep(HOUR)).await })
-                        .or_else(|error| match error {
-                            TimeoutError::Sleep(error) => Err(error),
-                            _ => Ok(Ok(())),
-                        })??;
-                }
-                Ok(())
-            };
-            let threads: Vec<_> =
-                (0..3).map(|_| timer.clone()).map(|timer| thread::spawn(move || spin(timer))).collect();
-            thread::sleep(ms(5 + round));
-            assert!(timer.shutdown().is_empty());
-            for thread in threads {
-                assert!(
-                    thread
-                        .join()
-                        .expect("the thread does not panic")
-                        .is_err_and(|error| error.is_shut_down())
-                );
-            }
-            assert_eq!(timer.stats().pending, 0);
-            is_balanced(&timer);
-        });
     }
 }
 

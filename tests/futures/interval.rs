@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{FusedStream, Stream};
 use shardwheel::{Interval, ManualClock, Missed, ScheduleErrorKind, SleepError, Timer};
 
-use crate::support::{Bell, HOUR, by_hand, is_balanced, manual, ms, threads};
+use crate::support::{Bell, HOUR, is_balanced, manual, ms, threads};
 
 /// Polls for the next tick, once.
 fn tick(interval: &mut Interval, waker: &Waker) -> Option<Result<Instant, SleepError>> {
@@ -71,24 +71,6 @@ fn an_interval_ticks_once_a_period() {
     drop(interval);
     assert_eq!(timer.stats().pending, 0);
     is_balanced(&timer);
-}
-
-/// A period that is no whole number of ticks: the returned deadlines are exact and do not drift.
-/// Promise 1.
-#[test]
-fn an_interval_does_not_drift() {
-    let (timer, clock) = manual();
-    let period = Duration::from_micros(1_300);
-    let (mut interval, start) = (timer.interval(period), timer.now());
-    for count in 0..1_000 {
-        let due = start + count * period;
-        while timer.now() < due {
-            assert_eq!(tick(&mut interval, Waker::noop()), None);
-            clock.advance(ms(1));
-        }
-        let polled = tick(&mut interval, Waker::noop());
-        assert_eq!(polled, Some(Ok(due)));
-    }
 }
 
 /// The ticks that are ready after each of these moves of the clock.
@@ -166,46 +148,6 @@ fn endless_periods_do_not_wrap() {
     clock.advance(300 * 365 * 24 * HOUR);
     assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + 300 * 365 * 24 * HOUR)));
     assert_eq!(tick(&mut interval, Waker::noop()), None, "the next is further off than the clock goes");
-}
-
-/// A full timer is an error at each poll until there is room, and loses no tick; shutdown ends the
-/// stream. Promises 5 and 8.
-#[test]
-fn a_refusal_loses_no_tick_and_shutdown_ends_the_stream() {
-    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let begin = timer.now() + ms(10);
-    let [mut first, mut second] = [(); 2].map(|()| timer.interval_at(begin, ms(10)));
-    assert_eq!(tick(&mut first, Waker::noop()), None);
-    for _ in 0..2 {
-        assert!(matches!(next(&mut second), Poll::Ready(Some(Err(error))) if error.is_full()));
-    }
-    clock.advance(ms(10));
-    assert!(matches!(next(&mut first), Poll::Ready(Some(Ok(_)))));
-    let due = timer.now();
-    assert!(matches!(next(&mut second), Poll::Ready(Some(Ok(tick))) if tick == due));
-    assert_eq!(next(&mut first), Poll::Pending);
-    assert!(timer.shutdown().is_empty());
-    assert!(matches!(next(&mut first), Poll::Ready(Some(Err(error))) if error.is_shut_down()));
-    assert_eq!(next(&mut first), Poll::Ready(None));
-    is_balanced(&timer);
-}
-
-/// An interval may begin at any moment, one that has passed included, and later ticks count from
-/// there. Promise 1.
-#[test]
-fn an_interval_begins_where_it_is_told() {
-    let (timer, clock) = manual();
-    let start = timer.now();
-    let mut interval = timer.interval_at(start, ms(10));
-    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
-    assert_eq!(tick(&mut interval, Waker::noop()), None);
-    clock.advance(ms(10));
-    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(10))));
-    let mut later = timer.interval_at(start + ms(100), ms(10));
-    clock.advance(ms(89));
-    assert_eq!(tick(&mut later, Waker::noop()), None);
-    clock.advance(ms(1));
-    assert_eq!(tick(&mut later, Waker::noop()), Some(Ok(start + ms(100))));
 }
 
 /// A reset moves the next tick; those after it count from there. Promise 1.

@@ -1,81 +1,13 @@
 //! Wakers that use the timer: they are woken and dropped while no lock is held. (Case 50: other
-//! timers woke them under a lock.)
+//! timers woke them under a lock.) Wakers that use other sleeps are in `tests/simulation/timers`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
 use shardwheel::{ManualClock, Sleep, Timer};
 
-use crate::support::{
-    Acts, Bell, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
-};
-
-/// A sleep wakes a waker that runs `action`, on a manual clock and on threads, within a time limit.
-fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
-    in_time(move || {
-        for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
-            let (result, inner) = (Arc::new(Mutex::new(None)), timer.clone());
-            let place = Arc::clone(&result);
-            let act = move || {
-                let result = action(&inner);
-                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            };
-            let mut sleep = timer.sleep(SOON);
-            is_pending(&mut sleep, &Acts::waker(act));
-            clock.advance(SOON);
-            let take = || result.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut taken = None;
-            until("the waker is woken", || {
-                taken = take();
-                taken.is_some()
-            });
-            assert_eq!(ready(&mut sleep), Ok(()));
-            check(&timer, taken.expect("it has run"));
-            is_balanced(&timer);
-        }
-    });
-}
-
-/// A waker makes, polls, resets and drops other sleeps. Promise 7.
-#[test]
-fn a_waker_may_use_other_sleeps() {
-    let action = |timer: &Timer| {
-        let (bell, waker) = Bell::new();
-        let mut sleep = timer.sleep(HOUR);
-        is_pending(&mut sleep, &waker);
-        sleep.reset(timer.now() + 2 * HOUR);
-        is_pending(&mut sleep, Waker::noop());
-        drop((sleep, waker));
-        Arc::strong_count(&bell)
-    };
-    woken(action, |timer, seen| assert_eq!((seen, timer.stats().pending), (1, 0)));
-}
-
-/// A waker drops another sleep that is due with it: that sleep's waker is dropped without a wake,
-/// or was woken before. Promises 2 and 7.
-#[test]
-fn a_waker_may_drop_another_due_sleep() {
-    in_time(|| {
-        let (timer, clock) = manual();
-        let sleeps: Vec<_> = (0..100).map(|_| Arc::new(Mutex::new(Some(timer.sleep(ms(5)))))).collect();
-        let woken = Arc::new(AtomicUsize::new(0));
-        for (i, sleep) in sleeps.iter().enumerate() {
-            let (neighbour, woken) = (Arc::clone(&sleeps[i ^ 1]), Arc::clone(&woken));
-            let act = move || {
-                woken.fetch_add(1, Ordering::SeqCst);
-                drop(neighbour.lock().unwrap_or_else(PoisonError::into_inner).take());
-            };
-            let mut sleep = sleep.lock().expect("no thread panics with the lock");
-            is_pending(sleep.as_mut().expect("the value is there"), &Acts::waker(act));
-        }
-        clock.advance(ms(5));
-        assert_eq!(woken.load(Ordering::SeqCst), 50, "one of each two");
-        let stats = timer.stats();
-        assert_eq!((stats.fired, stats.cancelled, stats.pending), (50, 50, 0));
-        is_balanced(&timer);
-    });
-}
+use crate::support::{Acts, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, threads, until};
 
 /// A waker polls its own sleep, which has fired, as an executor does that runs a task inside
 /// `wake`. Promise 7.

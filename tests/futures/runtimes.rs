@@ -5,7 +5,7 @@ use std::future::{self, Future};
 use std::time::{Duration, Instant};
 
 use futures::stream::{FuturesUnordered, StreamExt};
-use shardwheel::{SleepError, TimeoutError, Timer};
+use shardwheel::{TimeoutError, Timer};
 
 use crate::support::{HOUR, PATIENCE, is_balanced, ms, threads};
 
@@ -72,30 +72,15 @@ fn multi_thread() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("settings of a runtime")
 }
 
-/// All futures on tokio's current-thread runtime. Promises 1 and 2.
+/// All futures on tokio with one thread, in a task of tokio's that moves between threads, in a task of
+/// smol's executor, and on a bare `block_on`. Promises 1 and 2.
 #[test]
-fn futures_work_on_tokio_with_one_thread() {
+fn futures_work_on_each_executor() {
     current_thread().block_on(all_of_it(threads(2)));
-}
-
-/// All futures in a task that moves between threads. Promises 1 and 2.
-#[test]
-fn futures_work_on_tokio_with_several_threads() {
-    let runtime = multi_thread();
-    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("the thread does not panic") });
-}
-
-/// All futures in a task of smol's executor. Promises 1 and 2.
-#[test]
-fn futures_work_on_smols_executor() {
+    multi_thread().block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("it does not panic") });
     let executor = async_executor::Executor::new();
     let task = executor.spawn(all_of_it(threads(2)));
     futures_lite::future::block_on(executor.run(task));
-}
-
-/// All futures on `block_on` of `futures`. Promises 1 and 2.
-#[test]
-fn futures_work_on_a_bare_block_on() {
     futures::executor::block_on(all_of_it(threads(2)));
 }
 
@@ -117,72 +102,6 @@ fn ten_thousand_tasks_sleep_at_once() {
     });
     assert!(timer.stats().scheduled <= 30_000, "a sleep whose waker stays the same is scheduled once");
     is_balanced(&timer);
-}
-
-/// Of two selected sleeps the shorter wins and the longer is dropped: nothing stays pending.
-/// Promises 1 and 2.
-#[test]
-fn select_drops_the_longer_sleep() {
-    current_thread().block_on(async {
-        let timer = threads(1);
-        for _ in 0..10 {
-            let begin = Instant::now();
-            let shorter = tokio::select! {
-                short = timer.sleep(ms(3)) => short.is_ok(),
-                _ = timer.sleep(HOUR) => false,
-            };
-            assert!(shorter && begin.elapsed() >= ms(3));
-            assert_eq!(timer.stats().pending, 0);
-        }
-    });
-}
-
-/// A sleep that lives across the turns of a loop, in which it is selected again and again, keeps
-/// its deadline; a reset gives it another. Promises 1 and 2.
-#[test]
-fn a_sleep_keeps_its_deadline_across_selects() {
-    current_thread().block_on(async {
-        let timer = threads(1);
-        let (mut idle, mut turns, mut due) = (timer.sleep(HOUR), 0, None);
-        loop {
-            tokio::select! {
-                ended = &mut idle => break ended.expect("the timer is open"),
-                _ = timer.sleep(ms(1)) => turns += 1,
-            }
-            if turns == 3 {
-                idle.reset(Instant::now() + 2 * HOUR);
-            } else if turns == 4 {
-                idle.reset(*due.insert(Instant::now() + ms(80)));
-            }
-        }
-        assert!(due.is_some_and(|due| due <= Instant::now()) && turns > 3, "{turns} turns");
-        assert_eq!((timer.stats().pending, timer.shutdown().len()), (0, 0));
-    });
-}
-
-/// A task that is aborted drops its sleep: nothing stays pending. Promises 2 and 5.
-#[test]
-fn an_aborted_task_drops_its_sleep() {
-    let timer = threads(1);
-    multi_thread().block_on(async {
-        let task = |_| tokio::spawn(all_pending(timer.clone()));
-        let tasks: Vec<_> = (0..100).map(task).collect();
-        while timer.stats().pending < 200 {
-            tokio::task::yield_now().await;
-        }
-        tasks.iter().for_each(|task| task.abort());
-        for task in tasks {
-            assert!(task.await.expect_err("the task was aborted").is_cancelled());
-        }
-    });
-    assert_eq!(timer.stats().pending, 0);
-    is_balanced(&timer);
-}
-
-async fn all_pending(timer: Timer) -> Result<(), SleepError> {
-    let never = timer.timeout(HOUR, future::pending::<()>());
-    let (ended, _) = futures::future::join(timer.sleep(HOUR), never).await;
-    ended
 }
 
 /// The futures cross threads, and need not be pinned.

@@ -120,21 +120,6 @@ fn a_reset_keeps_the_slack() {
     assert_eq!(woken_at(&clock, &bell, Duration::ZERO), ms(64));
 }
 
-/// A timeout within a window ends there, and never limits what is ready before.
-#[test]
-fn a_timeout_within_a_window() {
-    let (timer, clock) = manual();
-    let now = timer.now();
-    let window = now + ms(17)..=now + ms(40);
-    let mut ready = Box::pin(timer.timeout_within(window.clone(), async { 5 }));
-    assert_eq!(poll(&mut ready, Waker::noop()), Poll::Ready(Ok(5)));
-    let (bell, waker) = Bell::new();
-    let mut late = Box::pin(timer.timeout_within(window, pending::<()>()));
-    assert!(poll(&mut late, &waker).is_pending());
-    assert_eq!(woken_at(&clock, &bell, Duration::ZERO), ms(32));
-    assert_eq!(poll(&mut late, Waker::noop()), Poll::Ready(Err(TimeoutError::Elapsed)));
-}
-
 /// The ticks of an interval until `end`: when each was due, and when its task was woken.
 fn ticks(interval: &mut Interval, clock: &ManualClock, end: Duration) -> Vec<(Instant, Duration)> {
     let mut ticks = Vec::new();

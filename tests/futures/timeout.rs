@@ -1,12 +1,11 @@
 //! A future with a time limit, polled by hand.
 
-use std::cell::Cell;
 use std::error::Error;
-use std::future::{self, poll_fn};
+use std::future::{self};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use futures::channel::oneshot;
 use futures::future::FusedFuture;
@@ -29,14 +28,6 @@ fn a_timeout_returns_the_output_of_a_future_ready_in_time() {
     drop(timeout);
     assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 1));
     is_balanced(&timer);
-}
-
-/// A future that is ready at once is unknown to the timer. Promise 2.
-#[test]
-fn a_future_ready_at_once_needs_no_timer() {
-    let (timer, _clock) = manual();
-    assert_eq!(ready(&mut timer.timeout(ms(10), future::ready(7))), Ok(7));
-    assert_eq!(timer.stats().scheduled, 0);
 }
 
 /// The limit ends first, not early, and the caller can take the future out. Promises 1 and 2.
@@ -76,24 +67,6 @@ fn the_future_wins_if_both_are_ready() {
     clock.advance(HOUR);
     assert_eq!(ready(&mut late), Ok(1));
     is_balanced(&timer);
-}
-
-/// The future is polled at each poll, before the limit, and not after the limit has ended. Promise
-/// 2.
-#[test]
-fn a_timeout_polls_its_future_at_each_poll() {
-    let (timer, clock) = manual();
-    let polls = Cell::new(0);
-    let future = poll_fn(|_: &mut Context<'_>| {
-        polls.set(polls.get() + 1);
-        Poll::<()>::Pending
-    });
-    let mut timeout = timer.timeout(ms(10), future);
-    (0..5).for_each(|_| is_pending(&mut timeout, Waker::noop()));
-    assert_eq!(polls.get(), 5);
-    clock.advance(ms(10));
-    assert!(ready(&mut timeout).is_err());
-    assert_eq!(polls.get(), 6);
 }
 
 /// A dropped timeout drops the future and the limit. The future need not be `Unpin`, and the limit
@@ -152,6 +125,7 @@ fn a_limit_takes_what_becomes_a_future_and_is_fused() {
     }
     let (timer, clock) = manual();
     assert_eq!(ready(&mut timer.timeout(ms(10), Five)), Ok(5));
+    assert_eq!(timer.stats().scheduled, 0, "what is ready at once needs no timer");
     assert_eq!(ready(&mut timer.timeout_at(timer.now(), Five)), Ok(5));
     let (mut sleep, mut timeout) = (timer.sleep(ms(10)), timer.timeout(ms(10), future::pending::<()>()));
     is_pending(&mut sleep, Waker::noop());

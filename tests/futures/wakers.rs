@@ -2,14 +2,14 @@
 //! affects no other.
 
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Context;
 use std::time::Duration;
 
 use shardwheel::{CallbackPanic, Timer, global};
 
 use crate::support::{
-    Acts, Bell, Built, HOUR, by_hand, drop_panics, is_balanced, is_pending, manual, ms, panics, poll, ready,
-    survives, threads, until, while_unwinding,
+    Acts, Bell, HOUR, by_hand, drop_panics, is_balanced, is_pending, manual, ms, panics, poll, ready,
+    survives, threads, while_unwinding,
 };
 
 /// A waker that another replaces is dropped and not woken; only the last waker is woken. Promises 2
@@ -30,47 +30,6 @@ fn only_the_last_waker_is_woken() {
     assert!(replaced.iter().all(|(bell, _)| bell.rings() == 0));
     assert_eq!((last.0.rings(), Arc::strong_count(&last.0)), (1, 2));
     assert_eq!(ready(&mut sleep), Ok(()));
-    is_balanced(&timer);
-}
-
-/// The deadline stays the same when the waker is replaced, and is that of the reset after a reset.
-/// Promise 1.
-#[test]
-fn a_replaced_waker_keeps_the_deadline() {
-    let (timer, clock) = manual();
-    let (first, second) = (Bell::new(), Bell::new());
-    let (mut sleep, start) = (timer.sleep(ms(10)), timer.now());
-    is_pending(&mut sleep, &first.1);
-    clock.advance(ms(5));
-    sleep.reset(start + ms(20));
-    is_pending(&mut sleep, &second.1);
-    clock.advance(ms(14));
-    is_pending(&mut sleep, &second.1);
-    clock.advance(ms(1));
-    assert_eq!((first.0.rings(), second.0.rings()), (0, 1));
-    assert_eq!(ready(&mut sleep), Ok(()));
-}
-
-/// The waker is replaced while the sleep fires, in real time: the old waker is woken and the poll
-/// is ready, or the new waker is woken. Promise 2.
-#[test]
-fn a_waker_replaced_while_the_sleep_fires_is_not_lost() {
-    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).built();
-    for _ in 0..200 {
-        let mut sleep = timer.sleep(Duration::from_micros(500));
-        let (mut bells, mut polls) = (Vec::new(), 0);
-        loop {
-            let (bell, waker) = Bell::new();
-            polls += 1;
-            match poll(&mut sleep, &waker) {
-                Poll::Ready(ended) => break ended.expect("the timer is open"),
-                Poll::Pending => bells.push(bell),
-            }
-        }
-        let rings: usize = bells.iter().map(|bell| bell.rings()).sum();
-        assert!(rings <= 1 && bells.len() + 1 == polls);
-        until("no waker is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
-    }
     is_balanced(&timer);
 }
 
@@ -100,49 +59,24 @@ fn a_panicking_waker_is_reported_and_later_ones_are_woken() {
     is_balanced(&timer);
 }
 
-/// Panics when its last handle is dropped.
-struct PanicsInDrop;
-
-impl Wake for PanicsInDrop {
-    fn wake(self: Arc<Self>) {}
-}
-
-impl Drop for PanicsInDrop {
-    fn drop(&mut self) {
-        panic!("a drop panics");
-    }
-}
-
-/// A poll replaces a waker whose drop panics: the caller of the poll gets the panic, the sleep goes
-/// on, and it is not over early. Promises 1 and 7.
+/// A waker's drop panics where a poll replaces it, or where its sleep is dropped: the caller gets the
+/// panic, and the sleep goes on. Promises 1 and 7.
 #[test]
-fn a_panic_in_the_drop_of_a_replaced_waker_is_the_callers() {
-    let (timer, clock) = manual();
+fn a_panic_in_the_drop_of_a_waker_is_the_callers() {
+    let ((timer, clock), panicking) = (manual(), drop_panics());
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(5));
-    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
+    is_pending(&mut sleep, &panicking);
     panics(|| assert!(poll(&mut sleep, &waker).is_pending()));
     is_pending(&mut sleep, &waker);
     assert_eq!(timer.stats().pending, 1);
     clock.advance(ms(5));
     assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
-    is_balanced(&timer);
-}
 
-/// A waker's drop panics when its sleep is dropped, or after it was woken. Promise 7.
-#[test]
-fn a_panic_in_the_drop_of_a_waker_is_the_callers_or_counted() {
-    let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(5));
-    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
+    is_pending(&mut sleep, &panicking);
     panics(|| drop(sleep));
-    let stats = timer.stats();
-    assert_eq!((stats.pending, stats.cancelled, stats.panics), (0, 1, 0));
-
-    let mut sleep = timer.sleep(ms(5));
-    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
-    clock.advance(ms(5));
-    assert_eq!((timer.stats().panics, ready(&mut sleep)), (1, Ok(())));
+    assert_eq!((timer.stats().pending, timer.stats().panics), (0, 0));
     is_balanced(&timer);
 }
 

@@ -43,21 +43,6 @@ fn a_stale_clock_fires_nothing_early() {
     }
 }
 
-/// Idle spells alternate with single timers: one jump, one fire, and no wake-up left over. Promises
-/// 1 and 9.
-#[test]
-fn each_timer_after_an_idle_spell_fires_on_time() {
-    let mut rig = Rig::new(256, 0);
-    let mut now = 0;
-    for spell in 0..200 {
-        now += 1 + spell * spell * spell;
-        assert_eq!(rig.at(now), []);
-        rig.set(now + 3 * spell + 1);
-        rig.fires_by_sleeping(&[now + 3 * spell + 1]);
-        now = rig.scheduler.now();
-    }
-}
-
 /// A clock that goes backwards is ignored: no timer fires early or twice, and timers that are set
 /// afterwards are not early. Promise 4.
 #[test]

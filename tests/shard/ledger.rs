@@ -21,37 +21,28 @@ fn a_ledger_accepts_one_outcome_each() {
     assert_eq!((ledger.living(), ledger.dropped_without_an_end()), (0, Some(0)));
 }
 
+/// Two ends, no drop, no end, and an end that is early or late.
 #[test]
-fn a_ledger_notices_two_outcomes() {
+fn a_ledger_notices_what_is_wrong() {
     let ledger = Ledger::default();
     let payload = ledger.payload();
     payload.note(End::Cancelled);
     payload.end(End::Fired);
     assert!(fails(|| ledger.check()));
     assert_eq!(ledger.dropped_without_an_end(), None);
-}
 
-#[test]
-fn a_ledger_notices_a_payload_that_is_not_dropped() {
     let ledger = Ledger::with_capacity(1);
     let payload = ledger.payload();
     payload.note(End::Fired);
     assert!(fails(|| ledger.check()));
     drop(payload);
     ledger.check_all_ended();
-}
 
-#[test]
-fn a_ledger_notices_a_payload_without_an_outcome() {
-    let ledger = Ledger::default();
     drop(ledger.payload());
     ledger.check();
     assert!(fails(|| ledger.check_all_ended()));
     assert_eq!(ledger.dropped_without_an_end(), Some(1));
-}
 
-#[test]
-fn a_ledger_notices_early_and_late_payloads() {
     for (fires_at, check) in [(9, Ledger::check as fn(&Ledger)), (11, Ledger::check_exact)] {
         let ledger = Ledger::default();
         let payload = ledger.payload_due(10);

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+use shardwheel::{Advancer, Config, Scheduler, shard};
 
 use crate::support::{Bell, watched};
 
@@ -52,19 +52,21 @@ fn maintenance_ends() {
     });
 }
 
-/// Calls the advancer only when the shard has woken it or needs maintenance.
-fn sleep_and_maintain<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) {
+/// Calls the advancer only when the shard has woken it, and with `maintains` when it needs maintenance,
+/// while the clock stands still. Returns how often it was woken.
+fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>, maintains: bool) -> usize {
     let (waker, mut answered) = (Arc::clone(rings).into(), rings.rings());
+    let begin = answered;
     loop {
         advancer.register_waker(&waker);
         black_box(advancer.next_expiration());
         let rung = rings.rings();
         if std::mem::replace(&mut answered, rung) != rung {
             assert_eq!(advancer.advance(10).count(), 0);
-        } else if advancer.needs_maintenance() {
+        } else if maintains && advancer.needs_maintenance() {
             advancer.maintain();
         } else {
-            return;
+            return answered - begin;
         }
     }
 }
@@ -82,12 +84,12 @@ fn the_advancer_is_woken_to_give_back_what_a_few_dead_nodes_keep() {
         }
         assert_eq!(advancer.advance(10).count(), BURST as usize - keys.len());
         let rings = Arc::default();
-        sleep_and_maintain(&mut advancer, &rings);
+        answer_rings(&mut advancer, &rings, true);
         let rung = rings.rings();
         assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
         assert_eq!(rings.rings(), rung + 1, "the advancer sleeps");
         assert_eq!(advancer.advance(10).count(), 0);
-        sleep_and_maintain(&mut advancer, &rings);
+        answer_rings(&mut advancer, &rings, true);
         let stats = scheduler.stats();
         // Where there is no `membarrier`, the thread keeps the node of its last cancel.
         let kept = if cfg!(any(target_os = "linux", target_os = "android")) { 0 } else { 1 };
@@ -101,10 +103,6 @@ const DEAD: usize = 4_096;
 /// Calls of the advancer in which a sweep must be done while the clock stands still.
 const CALLS: usize = 200;
 
-fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
-    (0..CALLS).for_each(|_| assert_eq!(advancer.advance(now).count(), 0));
-}
-
 /// A shard whose far timers were cancelled while many others were pending; those have fired.
 fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
     let (scheduler, mut advancer) = shard(&Config::default());
@@ -116,38 +114,20 @@ fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
     (scheduler, advancer)
 }
 
-/// Calls the advancer only when the shard has woken it, while the clock stands still. Returns how
-/// often that was.
-fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
-    let (waker, mut answered) = (Arc::clone(rings).into(), rings.rings());
-    let begin = answered;
-    loop {
-        advancer.register_waker(&waker);
-        black_box(advancer.next_expiration());
-        let rung = rings.rings();
-        if std::mem::replace(&mut answered, rung) == rung {
-            return answered - begin;
-        }
-        assert_eq!(advancer.advance(10).count(), 0);
-    }
-}
-
-/// Far timers are cancelled while many timers are pending, and those fire. Promise 5.
+/// Far timers are cancelled while many timers are pending, and those fire. The advancer is called again
+/// and again, or only after the shard has woken it. Promise 5.
 #[test]
 fn dead_nodes_are_swept_when_other_timers_have_fired() {
-    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
-    stand_still(&mut advancer, 10);
-    let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
-}
-
-/// The same, with the advancer called only after the shard has woken it. Promise 5.
-#[test]
-fn the_advancer_is_woken_to_sweep_when_other_timers_have_fired() {
-    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
-    let answered = answer_rings(&mut advancer, &Arc::default());
-    let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "after {answered} rings: {stats:?}");
+    for is_woken in [false, true] {
+        let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
+        if is_woken {
+            answer_rings(&mut advancer, &Arc::default(), false);
+        } else {
+            (0..CALLS).for_each(|_| assert_eq!(advancer.advance(10).count(), 0));
+        }
+        let stats = scheduler.stats();
+        assert!(stats.dead_nodes <= DEAD, "woken: {is_woken}: {stats:?}");
+    }
 }
 
 /// While many timers were pending, many dead nodes were tolerated. Those timers have fired, and the
@@ -163,16 +143,16 @@ fn the_advancer_is_woken_to_sweep_after_the_bound_has_fallen() {
         (0..20_000).map(|i| scheduler.schedule(10, i).expect("the shard is open")).collect();
     assert!(due_too.into_iter().all(|key| scheduler.cancel(key).is_some()));
     assert_eq!(advancer.advance(10).count(), 200_000);
-    answer_rings(&mut advancer, &rings);
+    answer_rings(&mut advancer, &rings, false);
     assert!(scheduler.stats().dead_nodes <= DEAD);
 
     let keys: Vec<_> = (0..DEAD as u64 + 1_000).map(far).collect();
-    answer_rings(&mut advancer, &rings);
+    answer_rings(&mut advancer, &rings, false);
     let before = rings.rings();
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
     assert!(rings.rings() > before);
     assert_eq!(advancer.advance(10).count(), 0);
-    answer_rings(&mut advancer, &rings);
+    answer_rings(&mut advancer, &rings, false);
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= DEAD, "{stats:?}");
 }

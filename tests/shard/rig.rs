@@ -1,7 +1,6 @@
 //! A shard whose clock the test moves, and checks that most cases need.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
@@ -19,11 +18,6 @@ pub(crate) fn config(wheel_size: usize, start: Tick) -> Config {
         .start(start)
         .build()
         .expect("a wheel size that is a power of two")
-}
-
-/// Settings whose tick lasts `tick`.
-pub(crate) fn ticking(tick: Duration) -> Config {
-    Config::builder().tick(tick).build().expect("a tick that is not zero")
 }
 
 /// Takes all timers that are due at `now`, and checks what holds for every advance: no timer is

@@ -1,13 +1,13 @@
 //! A manual clock that moves by itself: `next_deadline` and `run_until_stalled`.
 
 use std::cell::Cell;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
+use shardwheel::{Clock, ManualClock, Timer};
 
 use crate::support::{Built, Count, after, hear, manual, ms, secs, until};
 
@@ -25,19 +25,6 @@ fn the_next_deadline_is_that_of_the_next_timer() {
         clock.advance(next.saturating_duration_since(clock.now()));
     }
     assert_eq!((clock.elapsed(), timer.stats().fired), (ms(30), 1));
-}
-
-#[test]
-fn the_clock_moves_while_the_future_waits() {
-    let (timer, clock) = manual();
-    let output = clock.run_until_stalled(async {
-        timer.sleep(secs(86_400)).await.expect("the timer is open");
-        let first = clock.elapsed();
-        let timeout = timer.timeout(secs(1), pending::<()>()).await;
-        assert!(timeout.is_err());
-        (first, clock.elapsed())
-    });
-    assert_eq!(output, Some((secs(86_400), secs(86_401))));
 }
 
 /// Two timers of the same clock, several futures at once, and callbacks in between.
@@ -69,25 +56,6 @@ fn what_is_due_after_the_end_of_the_clock_never_comes() {
     clock.advance(secs(1));
     clock.jump(secs(1));
     assert_eq!((clock.elapsed(), timer.stats().fired), (end, 0));
-}
-
-#[test]
-fn a_delay_queue_is_drained() {
-    let (timer, clock) = manual();
-    let queue = DelayQueue::new(&timer);
-    for value in [3, 1, 2] {
-        queue.insert(value, secs(value)).expect("the timer is open");
-    }
-    let mut values = Vec::new();
-    let all = async {
-        let mut stream = &queue;
-        while let Some(expired) = futures::StreamExt::next(&mut stream).await {
-            values.push(expired.value);
-        }
-    };
-    // The queue does not end: other threads might insert.
-    assert_eq!(clock.run_until_stalled(all), None);
-    assert_eq!((values, clock.elapsed()), (vec![1, 2, 3], secs(3)));
 }
 
 /// A future that has stalled can be continued.

@@ -4,64 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use shardwheel::{Every, Missed, Timer};
+use shardwheel::{Every, Missed};
 
-use crate::support::{
-    HOUR, Log, after, fires, hear, is_balanced, manual, ms, on_shard, secs, threads, until,
-};
-
-/// How long the slow callback runs at least.
-const SLOW: Duration = secs(1);
-
-/// Sets `MANY` timers of 20 ms on the calling thread's shard, and logs how long each took.
-fn log_many(timer: &Timer, log: &Log<Duration>) {
-    let begin = Instant::now();
-    for _ in 0..MANY {
-        let entries = log.clone();
-        let callback = move || entries.add(begin.elapsed());
-        after(timer, ms(20), callback);
-    }
-}
-
-const MANY: usize = 3_000;
-
-/// A callback that runs for a second delays its own shard and no other. The timers that were due
-/// there meanwhile, more than a turn's budget, fire after it, and none is lost. While it runs the
-/// backlog shows the delay; afterwards the longest callback and the lateness do. Promise 7.
-#[test]
-fn a_slow_callback_delays_its_own_shard_only() {
-    let (timer, [own, other]) = (threads(2), [Log::new(), Log::new()]);
-    let (sender, receiver) = mpsc::channel();
-    let go = Arc::new(AtomicBool::new(false));
-    let set = || {
-        let (sender, gate) = (sender.clone(), Arc::clone(&go));
-        let slow = move || {
-            sender.send(()).expect("the test waits");
-            thread::sleep(SLOW);
-            until("the other shard is done", || gate.load(Ordering::SeqCst));
-        };
-        after(&timer, ms(1), slow);
-        log_many(&timer, &own);
-    };
-    on_shard(&timer, 0, set).expect("there is a first shard");
-    hear(&receiver);
-    let has_two = on_shard(&timer, 1, || log_many(&timer, &other)).is_some();
-    until("the backlog shows it", || timer.stats().shards[0].backlog >= ms(300));
-    assert_eq!(own.len(), 0);
-    if has_two {
-        until("the other shard goes on", || other.len() == MANY);
-        assert_eq!(own.len(), 0, "the slow one is not over");
-    }
-    go.store(true, Ordering::SeqCst);
-    until("all callbacks have run", || own.len() == MANY);
-    assert!(own.take().into_iter().all(|took| took >= ms(900)));
-    let shard = &timer.stats().shards[0];
-    assert!(shard.longest_callback >= SLOW && shard.lateness.max() >= ms(900), "{shard:?}");
-    until("there is no backlog", || timer.stats().backlog == Duration::ZERO);
-    is_balanced(&timer);
-}
+use crate::support::{HOUR, Log, after, fires, hear, is_balanced, manual, ms, threads, until};
 
 /// On a manual clock the same figures are exact. Promise 7.
 #[test]
@@ -110,12 +57,14 @@ fn there_is_no_backlog_when_nothing_is_due() {
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 }
 
-/// The lateness of each timer is counted, by its tick: quantiles never decrease, and the maximum is
-/// exact. Promise 1.
+/// The lateness of each timer is counted, by its tick, over all shards: quantiles never decrease, and
+/// the maximum and the sum are exact. The histogram's buckets hold each timer once, in order and without
+/// overlaps. Promise 1.
 #[test]
-fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
+fn the_lateness_of_each_timer_is_counted_once() {
     let (timer, clock) = manual();
-    assert_eq!(timer.stats().lateness.p99(), Duration::ZERO);
+    let lateness = timer.stats().total.lateness;
+    assert_eq!((lateness.p99(), lateness.sum(), lateness.buckets().count()), (ms(0), ms(0), 0));
     for delay in 1..=1_000 {
         after(&timer, ms(delay), || ());
     }
@@ -128,19 +77,7 @@ fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
         assert!(found >= exact && found <= (exact * 17 / 16).min(ms(999)), "{found:?} for {exact:?}");
     }
     assert_eq!(lateness.quantile(7.0), Duration::ZERO, "there is no such quantile");
-}
 
-/// The histogram's buckets hold each timer once, in order and without overlaps, over all shards; the
-/// sum is exact.
-#[test]
-fn the_buckets_of_the_lateness_hold_each_timer_once() {
-    let (timer, clock) = manual();
-    assert_eq!((timer.stats().lateness.buckets().count(), timer.stats().lateness.sum()), (0, ms(0)));
-    for delay in 1..=1_000 {
-        after(&timer, ms(delay), || ());
-    }
-    clock.jump(ms(1_000));
-    let lateness = timer.stats().total.lateness;
     let buckets: Vec<_> = lateness.buckets().collect();
     assert!(buckets.iter().all(|bucket| bucket.count > 0 && bucket.range.start() <= bucket.range.end()));
     assert!(buckets.windows(2).all(|pair| pair[0].range.end() < pair[1].range.start()));

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -11,8 +10,8 @@ use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Built, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass,
-    survives, threads, until,
+    Bomb, Built, Count, Dropped, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, survives,
+    threads, until,
 };
 
 /// A timer whose callbacks run on `executor`.
@@ -31,21 +30,6 @@ fn that_keeps_jobs() -> (Timer, ManualClock, Log<Job>) {
     let keep = jobs.clone();
     let (timer, clock) = by_hand_on(move |job: Job| keep.add(job));
     (timer, clock, jobs)
-}
-
-/// A closure that is given each job. Promise 7.
-#[test]
-fn a_closure_is_an_executor() {
-    let (given, ran) = (Count::default(), Count::default());
-    let (counted, mine) = (given.clone(), ran.clone());
-    let execute = move |job: Job| {
-        counted.one();
-        job.run();
-    };
-    let (timer, clock) = by_hand(Timer::builder().executor_fn(execute));
-    after(&timer, ms(1), move || mine.one());
-    clock.advance(ms(1));
-    assert_eq!((given.get(), ran.get()), (1, 1));
 }
 
 /// Checks that callbacks run on threads of that name. A recurring callback comes back each time,
@@ -115,16 +99,26 @@ fn callbacks_run_on_pools_of_threads() {
     pools.iter().for_each(|(name, timer)| runs_on(timer, name));
 }
 
-/// An executor that runs a job inside `execute` behaves like no executor. Promise 7.
+/// An executor that runs a job inside `execute` behaves like no executor. It may be a closure, which is
+/// given each job; the time that a job takes is measured. Promise 7.
 #[test]
 fn an_executor_may_run_a_job_at_once() {
-    let (timer, clock) = by_hand_on(Job::run);
-    let log = Log::new();
+    let (given, log) = (Count::default(), Log::new());
+    let counted = given.clone();
+    let execute = move |job: Job| {
+        counted.one();
+        job.run();
+    };
+    let (timer, clock) = by_hand(Timer::builder().executor_fn(execute));
     let (entries, time) = (log.clone(), clock.clone());
     let key = timer.schedule_every(ms(10), move || entries.add(time.elapsed())).expect("the timer is open");
     clock.advance(ms(35));
-    assert_eq!(log.take(), [10, 20, 30].map(ms));
+    assert_eq!((log.take(), given.get()), ([10, 20, 30].map(ms).to_vec(), 3));
     assert!(timer.cancel(key));
+    let time = clock.clone();
+    after(&timer, ms(1), move || time.advance(ms(7)));
+    clock.advance(ms(1));
+    assert_eq!(timer.stats().longest_callback, ms(7));
     is_balanced(&timer);
 }
 
@@ -169,18 +163,6 @@ fn a_panic_of_the_executor_is_reported() {
     let message = || Some("the executor panics".to_owned());
     assert_eq!(reports.take(), [(Some(first), message()), (Some(second), message())]);
     assert_eq!((dropped.get(), timer.stats().panics, timer.stats().pending), (2, 2, 0));
-    is_balanced(&timer);
-}
-
-/// A callback's panic on an executor's thread is caught and counted there, and a recurring timer
-/// goes on. Promise 7.
-#[test]
-fn a_panic_of_a_job_is_counted() {
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
-    let timer = on(move |job: Job| pool.spawn(|| job.run()));
-    let key = timer.schedule_every(ms(1), || panic!("a callback panics")).expect("the timer is open");
-    until("the timer goes on", || timer.stats().panics >= 3);
-    assert!(timer.cancel(key));
     is_balanced(&timer);
 }
 
@@ -232,63 +214,6 @@ fn shutdown_does_not_wait_for_jobs() {
         drop((waiting, timer, clock));
         assert_eq!((count.get(), dropped.get()), (2, 4));
     });
-}
-
-/// A job shuts its timer down on an executor's thread, and an executor does so inside `execute`.
-/// Promises 7 and 8.
-#[test]
-fn a_job_and_an_executor_may_shut_down() {
-    in_time(|| {
-        let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
-        let timer = on(move |job: Job| pool.spawn(|| job.run()));
-        after(&timer, HOUR, || ());
-        let (sender, receiver) = mpsc::channel();
-        let inner = timer.clone();
-        let shutdown = move || sender.send(inner.shutdown().len()).expect("the test waits");
-        after(&timer, ms(1), shutdown);
-        assert_eq!(hear(&receiver), 1);
-        is_balanced(&timer);
-
-        let own = Arc::new(Mutex::new(None::<Timer>));
-        let (inner, log) = (Arc::clone(&own), Log::new());
-        let entries = log.clone();
-        let executor = move |job: Job| {
-            let timer =
-                inner.lock().expect("no thread panics with the lock").take().expect("it is called once");
-            entries.add(timer.shutdown().len());
-            job.run();
-        };
-        let (timer, clock) = by_hand_on(executor);
-        *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
-        let entries = log.clone();
-        timer.schedule_every(ms(1), move || entries.add(100)).expect("the timer is open");
-        after(&timer, ms(1), || ());
-        pass(&Some(clock), ms(10));
-        assert_eq!(log.take(), [1, 100]);
-        is_balanced(&timer);
-    });
-}
-
-/// A slow callback on an executor's thread delays no shard. Promise 7.
-#[test]
-fn a_slow_job_delays_no_shard() {
-    let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
-    let timer = on(move |job: Job| pool.spawn(|| job.run()));
-    let go = Arc::new(AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel();
-    let (gate, begun) = (Arc::clone(&go), sender.clone());
-    let slow = move || {
-        begun.send(()).expect("the test waits");
-        until("the test releases the callback", || gate.load(Ordering::SeqCst));
-    };
-    after(&timer, ms(1), slow);
-    hear(&receiver);
-    after(&timer, ms(5), move || sender.send(()).expect("the test waits"));
-    hear(&receiver);
-    thread::sleep(ms(10));
-    go.store(true, Ordering::SeqCst);
-    until("the duration is counted", || timer.stats().longest_callback >= ms(10));
-    is_balanced(&timer);
 }
 
 /// A recurring timer is cancelled while its job waits at an executor, before a shutdown or after

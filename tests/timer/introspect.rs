@@ -139,18 +139,6 @@ fn calls_on_the_global_timer_have_places() {
     }
 }
 
-#[test]
-fn a_function_that_tracks_its_caller_is_no_place() {
-    #[track_caller]
-    fn minute(timer: &Timer) {
-        timer.schedule_after(secs(60), || ()).expect("the timer is open");
-    }
-    let (timer, _clock) = manual();
-    let line = line!() + 1;
-    minute(&timer);
-    assert_eq!(at(&timer.pending(), line).map(|place| place.count), Some(1));
-}
-
 /// A shard that is behind: what is due and has not fired is overdue.
 #[test]
 fn what_is_overdue_is_late() {
@@ -182,33 +170,12 @@ fn after_here(timer: &Timer, delay: Duration) {
 }
 
 #[test]
-fn a_recurring_timer_keeps_its_place() {
-    let (timer, clock) = manual();
-    let start = timer.now();
-    let line = line!() + 1;
-    timer.schedule_every(secs(1), || ()).expect("the timer is open");
-    for second in 1..=3 {
-        let place = at(&timer.pending(), line).expect("it is pending");
-        assert_eq!((place.count, place.earliest, place.oldest), (1, Some(start + secs(second)), start));
-        clock.advance(secs(1));
-    }
-}
-
-#[test]
 fn what_never_fires_comes_last() {
     let (timer, _clock) = manual();
     after(&timer, Duration::MAX, || ());
     let pending = timer.pending();
     assert_eq!((pending.places.len(), pending.places[0].earliest), (1, None));
     assert!(pending.to_string().contains(" inf "), "{pending}");
-}
-
-#[test]
-fn a_timer_that_has_ended_has_nothing_pending() {
-    let (timer, _clock) = by_hand(Timer::builder().shards(2));
-    after(&timer, HOUR, || ());
-    drop(timer.shutdown());
-    assert!(timer.pending().places.is_empty());
 }
 
 /// By a group's handle, its members alone: callbacks, those that recur, sleeps.

@@ -1,11 +1,11 @@
 //! The drop of the last handle ends a timer: its threads end, and its callbacks are dropped.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 
 use shardwheel::Timer;
 
 use crate::ending::named;
-use crate::support::{Count, Dropped, HOUR, after, are_threads, both, hear, ms, pass, until};
+use crate::support::{Count, Dropped, HOUR, after, are_threads, both, ms, pass, until};
 
 /// When the last handle is dropped the threads end, and callbacks are dropped once; while another
 /// handle exists, neither happens. Promise 8.
@@ -44,20 +44,6 @@ fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
         drop(timer);
         assert_eq!((dropped.get(), panics.get()), (3, 3));
     }
-}
-
-/// A callback drops the last handle: its thread ends after it, and what is left is dropped.
-/// Promises 7 and 8.
-#[test]
-fn a_callback_may_drop_the_last_handle() {
-    let (timer, dropped) = (named("own"), Count::default());
-    let held = Dropped(dropped.clone());
-    after(&timer, HOUR, move || drop(held));
-    let (give, take) = mpsc::channel::<Timer>();
-    after(&timer, ms(1), move || drop(hear(&take)));
-    give.send(timer).expect("the callback waits");
-    are_threads("own-", 0);
-    until("what is left is dropped", || dropped.get() == 1);
 }
 
 /// What is due at the same tick does not run any more: the timer ends with the handle. Promise 8.

@@ -36,26 +36,6 @@ fn a_timer_beyond_the_limit_is_refused_with_its_callback() {
     is_balanced(&timer);
 }
 
-/// A recurring timer takes one place for all its occurrences, also while its callback runs. Promise
-/// 5.
-#[test]
-fn a_recurring_timer_takes_one_place() {
-    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let (inner, refused) = (timer.clone(), Count::default());
-    let counted = refused.clone();
-    let key = timer.schedule_every(ms(10), move || {
-        if inner.schedule_after(ms(1), || ()).is_err() {
-            counted.one();
-        }
-    });
-    clock.advance(ms(100));
-    assert_eq!((refused.get(), timer.stats().pending), (10, 1));
-    assert!(timer.schedule_every(ms(10), || ()).is_err());
-    assert!(timer.cancel(key.expect("room for one")));
-    timer.schedule_after(ms(1), || ()).expect("it was cancelled");
-    is_balanced(&timer);
-}
-
 /// Threads that use both shards never have more timers pending than the limit, and no cancel or
 /// fire loses room. Promise 5.
 #[test]
@@ -108,41 +88,25 @@ fn cancel_all(timer: &Timer, keys: &mut Vec<TimerKey>, standing: &Count) {
     }
 }
 
-/// `cancel` drops the callback, a recurring one too, before it returns. Promises 2 and 5.
+/// `cancel` drops the callback before it returns, a recurring one too, and one that is too large for the
+/// timer's node. Promises 2 and 5.
 #[test]
 fn cancel_drops_the_callback_at_once() {
     for (timer, _clock) in both() {
         let dropped = Count::default();
-        for round in 1..=3 {
-            let held = Dropped(dropped.clone());
-            let key = after(&timer, HOUR, move || drop(held));
+        let held = || Dropped(dropped.clone());
+        let (small, recurring, large) = (held(), held(), (held(), [7_u64; 8]));
+        let keys = [
+            after(&timer, HOUR, move || drop(small)),
+            timer.schedule_every(HOUR, move || _ = recurring.0.get()).expect("the timer is open"),
+            after(&timer, HOUR, move || drop(large)),
+        ];
+        for (key, count) in keys.into_iter().zip(1..) {
             assert!(timer.cancel(key));
-            assert_eq!(dropped.get(), 2 * round - 1);
-            let held = Dropped(dropped.clone());
-            let recurring = timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open");
-            assert!(timer.cancel(recurring));
-            assert_eq!(dropped.get(), 2 * round);
+            assert_eq!(dropped.get(), count);
         }
         is_balanced(&timer);
     }
-}
-
-/// The same for a callback that is too large for the timer's node. What a refused callback holds is
-/// dropped when the caller drops it. Promise 2.
-#[test]
-fn cancel_drops_a_large_callback_at_once() {
-    let (timer, dropped) = (by_hand(Timer::builder().max_pending(1)).0, Count::default());
-    let set = || {
-        let (held, room) = (Dropped(dropped.clone()), [7_u64; 8]);
-        timer.schedule_after(HOUR, move || drop((held, room)))
-    };
-    let key = set().expect("room for one");
-    let refused = set().expect_err("no room for two");
-    assert_eq!(dropped.get(), 0);
-    drop(refused);
-    assert_eq!(dropped.get(), 1);
-    assert!(timer.cancel(key));
-    assert_eq!(dropped.get(), 2);
 }
 
 /// A key of another timer names nothing here, even if that timer has fewer shards, or was made next;
@@ -170,26 +134,6 @@ fn a_key_names_nothing_in_another_timer() {
         assert!(ours.into_iter().all(|key| mine.cancel(key)));
         assert!(theirs.into_iter().all(|key| other.cancel(key)));
     }
-}
-
-/// Rescheduling needs no room and leaves the count: to later, to earlier, and again under the key
-/// that it returned. Promises 2 and 5.
-#[test]
-fn rescheduling_needs_no_room() {
-    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
-    let (log, mine) = (Log::new(), clock.clone());
-    let entries = log.clone();
-    let mut key = timer.schedule_after(secs(10), move || entries.add(mine.elapsed())).expect("room for one");
-    for delay in [secs(20), secs(5), HOUR, secs(7)] {
-        key = timer.reschedule_after(key, delay).expect("the timer is pending");
-        assert_eq!(timer.stats().pending, 1);
-    }
-    clock.advance(secs(6));
-    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("the timer is pending");
-    clock.advance(HOUR);
-    assert_eq!(log.take(), [ms(7500)]);
-    assert_eq!(timer.reschedule_after(key, ms(1)), None);
-    is_balanced(&timer);
 }
 
 /// Each shard counts for itself, and the total is the sum. Promise 2.

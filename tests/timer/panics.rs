@@ -3,14 +3,11 @@
 
 use std::panic::panic_any;
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Instant;
 
 use shardwheel::{CallbackPanic, Job, ManualClock, Timer, TimerKey};
 
-use crate::support::{
-    Bomb, Count, Log, after, by_hand, is_balanced, manual, ms, panics, survives, until, while_unwinding,
-};
+use crate::support::{Bomb, Count, Log, after, by_hand, is_balanced, ms, panics, survives, while_unwinding};
 
 /// What the hook got: the timer's key, and the message.
 type Told = (Option<TimerKey>, Option<String>);
@@ -27,69 +24,26 @@ fn with_hook() -> (Timer, ManualClock, Log<Told>) {
     (timer, clock, log)
 }
 
-/// A panicking callback does not stop the driver: later callbacks run, in the same tick and
-/// afterwards. The panic is counted, and the timer counts as fired. Promise 7.
-#[test]
-fn a_panicking_callback_does_not_stop_the_driver() {
-    let (timer, clock) = manual();
-    let count = Count::default();
-    for delay in [5, 5, 5, 10, 20] {
-        after(&timer, ms(delay), count.adds());
-        after(&timer, ms(delay), || panic!("a callback panics"));
-    }
-    clock.advance(ms(20));
-    let stats = timer.stats();
-    assert_eq!((count.get(), stats.panics, stats.fired, stats.pending), (5, 5, 10, 0));
-    is_balanced(&timer);
-}
-
-/// The hook gets the timer's key and the message: a literal, a formatted message, or none. Promise
-/// 7.
+/// The hook gets the timer's key, the panic's payload unchanged, and its message: a literal, a formatted
+/// one, or none. Promise 7.
 #[test]
 fn the_hook_gets_the_key_and_the_message() {
-    let (timer, clock, reports) = with_hook();
-    let callbacks: [fn(); 3] =
-        [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(thread::current().id())];
+    let reports = Log::new();
+    let entries = reports.clone();
+    let hook = move |panic: &CallbackPanic<'_>| {
+        let number = panic.payload().downcast_ref::<u64>().copied();
+        entries.add((panic.key(), panic.message().map(str::to_owned), number));
+    };
+    let (timer, clock) = by_hand(Timer::builder().on_panic(hook));
+    let callbacks: [fn(); 3] = [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(7_u64)];
     let keys = callbacks.map(|callback| after(&timer, ms(5), callback));
     clock.advance(ms(5));
     let seen = reports.take();
-    let messages = [Some("a literal"), Some("made of two"), None];
-    for (key, message) in keys.into_iter().zip(messages) {
-        assert!(seen.contains(&(Some(key), message.map(str::to_owned))), "{message:?}: {seen:?}");
+    let messages = [(Some("a literal"), None), (Some("made of two"), None), (None, Some(7))];
+    for (key, (message, number)) in keys.into_iter().zip(messages) {
+        assert!(seen.contains(&(Some(key), message.map(str::to_owned), number)), "{message:?}: {seen:?}");
     }
     assert_eq!((seen.len(), timer.stats().panics), (3, 3));
-}
-
-/// The hook gets the panic's payload unchanged. Promise 7.
-#[test]
-fn the_hook_gets_the_panics_payload() {
-    let seen = Log::new();
-    let entries = seen.clone();
-    let hook = move |panic: &CallbackPanic<'_>| entries.add(panic.payload().downcast_ref::<u64>().copied());
-    let (timer, clock) = by_hand(Timer::builder().on_panic(hook));
-    after(&timer, ms(1), || panic_any(7_u64));
-    clock.advance(ms(1));
-    assert_eq!(seen.take(), [Some(7)]);
-}
-
-/// A recurring timer goes on after a panic, at its rate and under its key; the hook is called each
-/// time. Promise 7.
-#[test]
-fn a_recurring_timer_goes_on_after_a_panic() {
-    let (timer, clock, reports) = with_hook();
-    let mut runs = 0;
-    let callback = move || {
-        runs += 1;
-        assert!(runs % 2 == 0, "run {runs}");
-    };
-    let key = timer.schedule_every(ms(10), callback).expect("the timer is open");
-    clock.advance(ms(55));
-    let messages = [1, 3, 5].map(|run| (Some(key), Some(format!("run {run}"))));
-    assert_eq!(reports.take(), messages);
-    let stats = timer.stats();
-    assert_eq!((stats.fired, stats.panics, stats.pending), (5, 3, 1));
-    assert!(timer.cancel(key));
-    is_balanced(&timer);
 }
 
 /// A panic of the hook is caught as well, and so is a panic in the drop of the hook's panic
@@ -152,23 +106,6 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
     is_balanced(&timer);
 }
 
-/// A recurring callback shuts its timer down, and its drop panics: the panic is counted and
-/// reported, and neither the shutdown nor the move of the clock has it. Promise 7.
-#[test]
-fn a_panic_in_the_drop_of_a_callback_that_shut_down_is_reported() {
-    let (timer, clock, reports) = with_hook();
-    let (held, inner) = (Bomb, timer.clone());
-    let callback = move || {
-        let _held = &held;
-        drop(inner.shutdown());
-    };
-    timer.schedule_every(ms(5), callback).expect("the timer is open");
-    clock.advance(ms(10));
-    assert_eq!(reports.take(), [(None, Some("a drop panics".to_owned()))]);
-    assert_eq!(timer.stats().panics, 1);
-    is_balanced(&timer);
-}
-
 /// A schedule that panics ends its timer, and no other. Promise 7.
 #[test]
 fn a_panicking_schedule_ends_its_timer_only() {
@@ -187,7 +124,8 @@ fn a_panicking_schedule_ends_its_timer_only() {
     is_balanced(&timer);
 }
 
-/// A callback panics after it has shut its timer down: the panic is caught and reported. Promises 7
+/// A callback panics after it has shut its timer down, and so does the drop of one that recurs: each
+/// panic is caught and reported, and neither the shutdown nor the move of the clock has it. Promises 7
 /// and 8.
 #[test]
 fn a_panic_after_a_shutdown_is_reported() {
@@ -202,8 +140,19 @@ fn a_panic_after_a_shutdown_is_reported() {
     after(&timer, ms(5), || unreachable!("shutdown returns the callback"));
     clock.advance(ms(10));
     assert_eq!(reports.take(), [(Some(key), Some("after the end".to_owned()))]);
-    assert_eq!(handed_back.take(), [1]);
-    until("the panic is counted", || timer.stats().panics == 1);
+    assert_eq!((handed_back.take(), timer.stats().panics), (vec![1], 1));
+    is_balanced(&timer);
+
+    let (timer, clock, reports) = with_hook();
+    let (held, inner) = (Bomb, timer.clone());
+    let callback = move || {
+        let _held = &held;
+        drop(inner.shutdown());
+    };
+    timer.schedule_every(ms(5), callback).expect("the timer is open");
+    clock.advance(ms(10));
+    assert_eq!(reports.take(), [(None, Some("a drop panics".to_owned()))]);
+    assert_eq!(timer.stats().panics, 1);
     is_balanced(&timer);
 }
 

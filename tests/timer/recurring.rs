@@ -1,16 +1,14 @@
 //! Recurring timers: cancelled, rescheduled, and many at once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer, TimerKey};
 
-use crate::support::{
-    Count, Dropped, HOUR, Log, after, both, hear, is_balanced, manual, ms, pass, threads, until,
-};
+use crate::support::{Count, Dropped, HOUR, Log, hear, is_balanced, manual, ms, threads, until};
 
 /// A timer with that period that logs the time on the clock.
 fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey, Log<Duration>) {
@@ -54,38 +52,6 @@ fn many_recurring_timers_all_fire_each_period() {
     is_balanced(&timer);
 }
 
-/// The callback of a recurring timer cancels it: `cancel` returns true, this was the last
-/// occurrence, and what the callback holds is dropped when it has returned. Promises 2 and 7.
-#[test]
-fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
-    for (timer, clock) in both() {
-        let (dropped, own) = (Count::default(), Arc::new(OnceLock::new()));
-        let (sender, receiver) = mpsc::channel();
-        let (inner, key, held, mut runs) = (timer.clone(), Arc::clone(&own), Dropped(dropped.clone()), 0);
-        let callback = move || {
-            runs += 1;
-            if runs == 3 {
-                let key = *key.wait();
-                sender
-                    .send([inner.cancel(key), inner.cancel(key), held.0.get() > 0])
-                    .expect("the test waits");
-            }
-        };
-        let key = timer.schedule_every(ms(5), callback).expect("the timer is open");
-        own.set(key).expect("it is set once");
-        pass(&clock, ms(100));
-        assert_eq!(hear(&receiver), [true, false, false]);
-        until("the drop is noted", || dropped.get() == 1);
-        assert_eq!((timer.stats().pending, timer.cancel(key)), (0, false));
-        assert_eq!(
-            (timer.stats().cancelled, timer.stats().fired),
-            (1, 2),
-            "the occurrence under way is not counted"
-        );
-        is_balanced(&timer);
-    }
-}
-
 /// Signals that it runs, and waits until `go`.
 fn wait_inside(sender: &Sender<()>, go: &AtomicBool) {
     sender.send(()).expect("the test waits");
@@ -116,21 +82,6 @@ fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
     is_balanced(&timer);
 }
 
-/// A timer that fires once and whose callback runs can no longer be cancelled or rescheduled.
-/// Promise 2.
-#[test]
-fn a_timer_whose_callback_runs_cannot_be_cancelled() {
-    let (timer, go) = (threads(1), Arc::new(AtomicBool::new(false)));
-    let (sender, receiver) = mpsc::channel();
-    let gate = Arc::clone(&go);
-    let key = after(&timer, ms(1), move || wait_inside(&sender, &gate));
-    hear(&receiver);
-    assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
-    assert_eq!((timer.stats().pending, timer.stats().fired), (0, 1));
-    go.store(true, Ordering::SeqCst);
-    is_balanced(&timer);
-}
-
 /// A recurring timer that is rescheduled goes on from its new deadline at its rate: occurrences
 /// between were not due, so they are not missed. Promise 1.
 #[test]
@@ -147,24 +98,6 @@ fn a_rescheduled_recurring_timer_goes_on_from_its_new_time() {
     assert_eq!(timer.stats().pending, 1);
     assert!(timer.cancel(key) && !timer.cancel(key));
     is_balanced(&timer);
-}
-
-/// The callback of a recurring timer cannot reschedule it, because it is being fired. Promise 2.
-#[test]
-fn a_recurring_timer_cannot_be_rescheduled_by_its_own_callback() {
-    let (timer, clock) = manual();
-    let (own, log) = (Arc::new(OnceLock::<TimerKey>::new()), Log::new());
-    let (key, entries, inner) = (Arc::clone(&own), log.clone(), timer.clone());
-    let callback = move || {
-        let key = *key.get().expect("it is set before the clock moves");
-        entries.add(inner.reschedule_after(key, HOUR).is_none());
-    };
-    own.set(timer.schedule_every(ms(10), callback).expect("the timer is open")).expect("it is set once");
-    clock.advance(ms(35));
-    assert_eq!(log.take(), [true; 3]);
-    is_balanced(&timer);
-    // The callback holds a handle of its timer.
-    assert_eq!(timer.shutdown().len(), 1);
 }
 
 /// Threads cancel and reschedule recurring timers with a short period: each cancel returns true

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Every, ManualClock, Missed, Schedule, ScheduleErrorKind, Timer};
 
-use crate::support::{Count, HOUR, Log, after, hear, in_time, is_balanced, manual, ms, secs, threads, until};
+use crate::support::{Count, HOUR, Log, in_time, is_balanced, manual, ms, secs, threads, until};
 
 /// A timer with that schedule, and a log of the time at each occurrence.
 fn log_occurrences(timer: &Timer, clock: &ManualClock, schedule: impl Schedule) -> Log<Duration> {
@@ -121,28 +121,6 @@ fn missed_occurrences_are_made_up_skipped_or_delayed() {
     assert_eq!(at(Missed::Delay, [0, 200, 100]), [200, 200, 300].map(ms), "the second is due right now");
 }
 
-/// Occurrences that pass while the callback runs count as missed too. Promise 7.
-#[test]
-fn occurrences_during_a_slow_callback_are_missed() {
-    let at = |missed| {
-        let (timer, clock) = manual();
-        let log = Log::new();
-        let (entries, time) = (log.clone(), clock.clone());
-        let slow_once = move || {
-            entries.add(time.elapsed());
-            if entries.len() == 1 {
-                time.advance(ms(250));
-            }
-        };
-        timer.schedule_with(Every::new(ms(100)).missed(missed), slow_once).expect("the timer is open");
-        clock.advance(ms(600));
-        log.take()
-    };
-    assert_eq!(at(Missed::Burst), [100, 350, 350, 400, 500, 600].map(ms));
-    assert_eq!(at(Missed::Skip), [100, 400, 500, 600].map(ms));
-    assert_eq!(at(Missed::Delay), [100, 450, 550].map(ms));
-}
-
 /// A schedule that returns the same time, or an earlier one, is due at the next tick each time:
 /// `advance` ends. Promises 4 and 7.
 #[test]
@@ -161,24 +139,6 @@ fn a_schedule_that_stands_still_occurs_once_a_tick() {
         assert!(walked.iter().enumerate().all(|(i, &at)| at == ms(i as u64 + 1)), "{walked:?}");
         assert_eq!(jumped, [ms(200)], "back by {back:?}");
     }
-}
-
-/// A schedule whose occurrences are in the past catches up at once. Promises 4 and 7.
-#[test]
-fn a_schedule_in_the_past_catches_up() {
-    let (timer, clock) = manual();
-    clock.advance(secs(1));
-    let start = timer.now() - ms(500);
-    let mut next = start;
-    let schedule = move |_: Instant| {
-        next += ms(100);
-        Some(next)
-    };
-    let log = log_occurrences(&timer, &clock, schedule);
-    clock.advance(ms(100));
-    let seen = log.take();
-    assert_eq!(seen.iter().filter(|&&at| at <= secs(1) + ms(1)).count(), 5, "{seen:?}");
-    assert_eq!(seen.last(), Some(&(secs(1) + ms(100))));
 }
 
 /// A user's schedule may count from the end of the callback: here each occurrence is due ten
@@ -204,21 +164,4 @@ fn a_schedule_may_count_from_the_end_of_the_callback() {
     timer.schedule_with(AfterEnd, callback).expect("the timer is open");
     clock.advance(ms(50));
     assert_eq!(log.take(), [10, 25, 40].map(ms));
-}
-
-/// In real time a schedule that stands still occurs once a tick, and delays no other timer. Promise
-/// 7.
-#[test]
-fn a_schedule_that_stands_still_starves_no_other_in_real_time() {
-    let (timer, count, begin) = (threads(1), Count::default(), Instant::now());
-    let counted = count.clone();
-    let stands = move |at: Instant| Some(at);
-    timer.schedule_with(stands, move || counted.one()).expect("the timer is open");
-    let (sender, receiver) = std::sync::mpsc::channel();
-    after(&timer, ms(30), move || sender.send(()).expect("the test waits"));
-    hear(&receiver);
-    until("the timer recurs", || count.get() >= 3);
-    assert!(timer.shutdown().len() == 1);
-    assert!(count.get() as u128 <= begin.elapsed().as_millis() + 1, "at most once a tick");
-    is_balanced(&timer);
 }

@@ -2,9 +2,8 @@
 
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,10 +11,11 @@ use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer, Waiting, interval, now, sleep, timeout};
 
-use crate::support::{Count, HOUR, hear, ms, secs};
+use crate::support::{Acts, Count, HOUR, To, hear, hooked, is_pending, ms, secs};
 
+/// Polls once, and wakes nothing.
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    crate::support::poll(future, Waker::noop())
 }
 
 /// Whether the global timer here is the process's: it goes by the system's time.
@@ -76,25 +76,6 @@ fn deadlines_from_now_go_by_the_clock_of_the_scope() {
 }
 
 #[test]
-fn callbacks_of_the_global_timer_run_within_the_scope() {
-    let (clock, count) = (ManualClock::new(), Count::default());
-    let (_, waiting) = clock.scope(|| {
-        let (sender, receiver) = mpsc::channel();
-        let counted = count.clone();
-        let callback = move || {
-            // The timer of the scope again.
-            Timer::global().schedule_after(HOUR, move || counted.one()).unwrap();
-            sender.send(Timer::global().now()).unwrap();
-        };
-        Timer::global().schedule_after(HOUR, callback).unwrap();
-        clock.advance(HOUR);
-        assert_eq!(hear(&receiver), clock.now());
-        clock.advance(HOUR);
-    });
-    assert_eq!((count.get(), waiting.pending), (1, 0));
-}
-
-#[test]
 fn what_still_waits_is_reported() {
     let clock = ManualClock::new();
     let mut kept = Vec::new();
@@ -113,30 +94,23 @@ fn what_still_waits_is_reported() {
     // The callback has been dropped.
     clock.advance(9 * HOUR);
     assert_eq!(count.get(), 0);
-}
-
-#[test]
-fn what_never_comes_has_no_time() {
-    let mut kept = None;
-    let clock = ManualClock::new();
-    let (_, waiting) = clock.scope(|| poll(kept.insert(sleep(Duration::MAX))).is_pending());
+    // What never comes has no time.
+    let (_never, waiting) = clock.scope(|| {
+        let mut never = sleep(Duration::MAX);
+        assert!(poll(&mut never).is_pending());
+        never
+    });
     assert_eq!((waiting.pending, waiting.sleeps, waiting.first), (1, 1, None));
 }
 
 /// Neither lost nor early.
 #[test]
 fn a_sleep_that_outlives_its_scope_goes_on_in_real_time() {
-    struct Flag(mpsc::Sender<()>);
-    impl Wake for Flag {
-        fn wake(self: Arc<Self>) {
-            let _ = self.0.send(());
-        }
-    }
     let (clock, (sender, woken)) = (ManualClock::new(), mpsc::channel());
-    let waker = Waker::from(Arc::new(Flag(sender)));
+    let waker = Acts::waker(move || sender.send(()).expect("the test waits"));
     let ((mut waits, mut idle, mut hour), waiting) = clock.scope(|| {
         let mut waits = sleep(ms(30));
-        assert!(std::pin::Pin::new(&mut waits).poll(&mut Context::from_waker(&waker)).is_pending());
+        is_pending(&mut waits, &waker);
         (waits, sleep(ms(30)), sleep(HOUR))
     });
     let deadline = clock.now() + ms(30);
@@ -149,48 +123,6 @@ fn a_sleep_that_outlives_its_scope_goes_on_in_real_time() {
     let near = poll(&mut hour).is_pending() && poll(&mut hour).is_pending();
     assert!(near && !hour.is_elapsed(), "it goes on to the same deadline");
     assert!(hour.deadline().is_some_and(|at| (clock.now() + HOUR..clock.now() + HOUR + ms(2)).contains(&at)));
-}
-
-/// Also while a future of the scope lives.
-#[test]
-fn a_panic_ends_a_scope_that_a_future_has_joined() {
-    let (clock, mut outlives) = (ManualClock::new(), None);
-    let panics = || {
-        clock.scope(|| {
-            let future = outlives.insert(Box::pin(clock.scope_future(async { sleep(HOUR).await })));
-            assert!(poll(future).is_pending());
-            panic!("on purpose");
-        })
-    };
-    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
-    assert_eq!(clock.next_deadline(), None, "the clock drives the scope's timer no more");
-}
-
-/// The scope of a future ends with the future, also of one that is dropped while it waits.
-#[test]
-fn a_dropped_future_ends_its_scope() {
-    let (clock, count) = (ManualClock::new(), Count::default());
-    let counted = count.clone();
-    let mut future = Box::pin(clock.scope_future(async move {
-        Timer::global().schedule_after(HOUR, move || counted.one()).expect("the scope is open");
-        sleep(HOUR).await;
-    }));
-    assert!(poll(&mut future).is_pending());
-    drop(future);
-    clock.advance(2 * HOUR);
-    assert_eq!(count.get(), 0);
-}
-
-#[test]
-fn a_handle_that_outlives_its_scope_refuses() {
-    let clock = ManualClock::new();
-    let (timer, _) = clock.scope(Timer::global);
-    let count = Count::default();
-    let counted = count.clone();
-    let refused = timer.schedule_after(HOUR, move || counted.one()).expect_err("the scope has ended");
-    assert!(refused.is_shut_down());
-    refused.into_payload()();
-    assert_eq!(count.get(), 1);
 }
 
 #[test]
@@ -234,46 +166,27 @@ fn the_inner_of_two_scopes_counts() {
     assert!(is_outside());
 }
 
+/// Also while a future of the scope lives.
 #[test]
 fn a_panic_ends_the_scope() {
-    let (clock, mut kept) = (ManualClock::new(), None);
+    let (clock, mut kept, mut outlives) = (ManualClock::new(), None, None);
     let panics = || {
         let _waiting = clock.scope(|| {
             assert!(poll(kept.insert(sleep(HOUR))).is_pending());
+            let future = outlives.insert(Box::pin(clock.scope_future(async { sleep(HOUR).await })));
+            assert!(poll(future).is_pending());
             Timer::global().schedule_after(HOUR, || unreachable!("the scope has ended")).unwrap();
             panic!("on purpose");
         });
     };
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     assert!(is_outside());
+    assert_eq!(clock.next_deadline(), None, "the clock drives the scope's timer no more");
     // It goes on by the system's clock.
     let mut kept = kept.expect("it has been made");
     assert!(poll(&mut kept).is_pending() && poll(&mut kept).is_pending());
     clock.advance(2 * HOUR);
     assert!(poll(&mut kept).is_pending());
-}
-
-/// Each thread has a scope of its own, or none.
-#[test]
-fn scopes_of_two_threads_do_not_meet() {
-    let run = |hours: u32| {
-        move || {
-            for round in 1..=50 {
-                let clock = ManualClock::new();
-                let (slept, waiting) = clock.scope(|| {
-                    let all = futures::future::join_all((1..=hours).map(|hour| sleep(hour * HOUR)));
-                    clock.run_until_stalled(all).map(|all| all.len())
-                });
-                assert_eq!((slept, waiting.pending), (Some(hours as usize), 0), "round {round}");
-                assert_eq!(clock.elapsed(), hours * HOUR);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        scope.spawn(run(3));
-        scope.spawn(run(7));
-        scope.spawn(|| (0..1_000).for_each(|_| assert!(is_outside())));
-    });
 }
 
 /// A task that other threads poll takes its scope along, and what it leaves counts in that scope.
@@ -350,22 +263,19 @@ fn an_executors_tasks_are_within_the_scope() {
 /// Tasks whose wakers panic: the rest of the scope ends all the same.
 #[test]
 fn a_waker_that_panics_does_not_keep_the_scope_from_ending() {
-    struct Bomb(AtomicUsize);
-    impl Wake for Bomb {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+    let (clock, wakes) = (ManualClock::new(), Count::default());
+    let woken = wakes.clone();
+    let waker = hooked(move |to| {
+        if to == To::Wake {
+            woken.one();
             panic!("on purpose");
         }
-    }
-    let (clock, bomb) = (ManualClock::new(), Arc::new(Bomb(AtomicUsize::new(0))));
-    let waker = Waker::from(Arc::clone(&bomb));
+    });
     let (_kept, waiting) = clock.scope(|| {
         let mut sleeps: Vec<_> = (1..=3).map(|hours| sleep(hours * HOUR)).collect();
-        for sleep in &mut sleeps {
-            assert!(std::pin::Pin::new(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
-        }
+        sleeps.iter_mut().for_each(|sleep| is_pending(sleep, &waker));
         sleeps
     });
-    assert_eq!((waiting.sleeps, bomb.0.load(Ordering::Relaxed)), (3, 3));
+    assert_eq!((waiting.sleeps, wakes.get()), (3, 3));
     assert!(is_outside());
 }

@@ -1,12 +1,11 @@
 //! Timers that may fire within a window.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::FutureExt;
-use shardwheel::{ScheduleErrorKind, Timer};
+use shardwheel::ScheduleErrorKind;
 
-use crate::support::{Count, Log, by_hand, is_balanced, manual, ms, secs};
+use crate::support::{Count, Log, is_balanced, manual, ms, secs};
 
 /// A timer fires within its window, at the roundest tick there. Promise 1.
 #[test]
@@ -56,24 +55,6 @@ fn an_empty_window_is_an_error() {
     assert!(refused.to_string().contains("3ms"), "{refused}");
     refused.into_payload()();
     assert_eq!(runs.get(), 1);
-}
-
-/// Windows that overlap share their ticks: ten thousand timers in two minutes wake the timer a few
-/// times.
-#[test]
-fn windows_that_overlap_share_ticks() {
-    let (timer, clock) = by_hand(Timer::builder().shards(1));
-    let mut ticks = BTreeSet::new();
-    for _ in 0..10_000 {
-        let now = timer.now();
-        let key = timer.schedule_within(now + secs(30)..=now + secs(40), || ()).expect("the timer is open");
-        ticks.insert(timer.deadline(key).expect("it is near"));
-        clock.advance(ms(12));
-    }
-    // Each window of ten seconds holds a multiple of 8,192 ms.
-    assert!(ticks.len() <= 2 + 120_000 / 8_192, "{}", ticks.len());
-    clock.advance(secs(40));
-    assert_eq!(timer.stats().fired, 10_000);
 }
 
 /// A window by durations is one from the call on, for callbacks and for sleeps; its ends may be any

@@ -1,6 +1,5 @@
 //! User code that stalls or panics where a shard calls it.
 
 mod batches;
-mod moves;
 mod payloads;
 mod wakers;

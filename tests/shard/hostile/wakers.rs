@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::task::Waker;
 use std::thread;
 
-use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+use shardwheel::{Config, Tick, shard};
 
 use crate::support::{Count, Gate, To, hear, hooked, until, watched};
 
@@ -29,134 +29,41 @@ fn counts() -> (Waker, Count) {
     (waker, rings)
 }
 
-/// The advancer registers `waker` and sleeps until `answer`.
-fn sleep<T>(advancer: &mut Advancer<T>, waker: &Waker, answer: Option<Tick>) {
-    advancer.register_waker(waker);
-    assert_eq!(advancer.next_expiration(), answer);
-}
-
-/// A producer stalls in the wake for a timer at tick 1,000; another producer schedules for
-/// `second`, and wakes.
-fn a_producer_stalls_in_a_ring(second: Tick) {
-    watched(move || {
-        let (scheduler, mut advancer) = shard(&Config::default());
-        let (waker, rings, gate) = stalls_at_first();
-        sleep(&mut advancer, &waker, None);
-        let other = scheduler.clone();
-        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("the shard is open"));
-        until("the producer is in the waker", || rings.get() == 1);
-        scheduler.schedule(second, 2).expect("the shard is open");
-        assert!(rings.get() >= 2, "no producer woke the advancer for the second timer");
-        gate.open();
-        stalled.join().expect("the thread does not panic");
-    });
-}
-
-/// A producer stalls in the shard's waker; another producer schedules an earlier timer, and wakes
-/// the advancer. Promise 3.
-#[test]
-fn an_earlier_timer_wakes_while_another_wake_stalls() {
-    a_producer_stalls_in_a_ring(10);
-}
-
-/// The same with a later timer: its producer cannot know whether the first wake will ever reach the
-/// advancer. Promise 3.
-#[test]
-fn a_later_timer_wakes_while_another_wake_stalls() {
-    a_producer_stalls_in_a_ring(2_000);
-}
-
-/// The same for a timer that is rescheduled to an earlier tick. Promise 3.
-#[test]
-fn a_rescheduled_timer_wakes_while_another_wake_stalls() {
-    watched(|| {
-        let (scheduler, mut advancer) = shard(&Config::default());
-        let key = scheduler.schedule(1 << 40, 0).expect("the shard is open");
-        let (waker, rings, gate) = stalls_at_first();
-        advancer.register_waker(&waker);
-        assert!(advancer.next_expiration().is_some_and(|tick| tick > 1_000));
-        let other = scheduler.clone();
-        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("the shard is open"));
-        until("the producer is in the waker", || rings.get() == 1);
-        assert!(scheduler.reschedule(key, 10).is_some());
-        assert!(rings.get() >= 2, "no producer woke the advancer for the moved timer");
-        gate.open();
-        stalled.join().expect("the thread does not panic");
-    });
-}
-
-/// Cancels `count` timers; no timer can use the node of the one before.
-fn set_and_cancel(scheduler: &Scheduler<u32>, first: Tick, count: usize) {
-    for deadline in (0..count as Tick).map(|i| first - 7_919 * i) {
-        let key = scheduler.schedule(deadline, 0).expect("the shard is open");
-        assert_eq!(scheduler.cancel(key), Some(0));
-    }
-}
-
-/// A producer stalls in the wake that requests a sweep; another producer requests the sweep again.
-/// Promise 5.
-#[test]
-fn a_sweep_is_requested_again_while_the_wake_for_it_stalls() {
-    watched(|| {
-        let (scheduler, mut advancer) = shard(&Config::default());
-        scheduler.schedule(1, 0).expect("the shard is open");
-        let (waker, rings, gate) = stalls_at_first();
-        sleep(&mut advancer, &waker, Some(1));
-        let other = scheduler.clone();
-        let stalled = thread::spawn(move || set_and_cancel(&other, 1 << 40, 5_000));
-        until("the producer is in the waker", || rings.get() == 1);
-        set_and_cancel(&scheduler, 1 << 30, 1_000);
-        assert!(rings.get() >= 2, "no producer requested the sweep again");
-        gate.open();
-        stalled.join().expect("the thread does not panic");
-    });
-}
-
 /// A waker that panics at that operation.
 fn panics_when(when: To) -> Waker {
     hooked(move |to| assert!(to != when || thread::panicking(), "a waker panics"))
 }
 
-/// After `fails`, which may panic, the shard wakes the advancer by the next registered waker.
-fn hears_after(fails: impl FnOnce(&mut Advancer<u32>)) {
-    let (scheduler, mut advancer) = shard(&Config::default());
-    fails(&mut advancer);
-    let (waker, rings) = counts();
-    sleep(&mut advancer, &waker, None);
-    scheduler.schedule(10, 0).expect("the shard is open");
-    assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
-}
-
-/// The clone of a new waker panics in `register_waker`; the next waker works. Promise 7.
+/// The clone of a new waker panics in `register_waker`: the former waker works on, and the next one.
+/// Promise 7.
 #[test]
 fn a_waker_whose_clone_panics_leaves_the_shard_able_to_wake() {
-    hears_after(|advancer| {
-        let panics = panics_when(To::Clone);
-        drop(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&panics))));
-    });
-}
-
-/// The clone of a new waker panics in `register_waker`; the former waker works on. Promise 7.
-#[test]
-fn the_former_waker_stays_if_the_clone_of_a_new_one_panics() {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let (waker, rings) = counts();
-    advancer.register_waker(&waker);
+    let [(former, first), (next, second)] = [counts(), counts()];
+    advancer.register_waker(&former);
     let panics = panics_when(To::Clone);
     assert!(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&panics))).is_err());
     assert_eq!(advancer.next_expiration(), None);
     scheduler.schedule(10, 0).expect("the shard is open");
-    assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
+    assert_eq!((first.get(), second.get()), (1, 0));
+    advancer.register_waker(&next);
+    assert_eq!(advancer.next_expiration(), Some(10));
+    scheduler.schedule(5, 0).expect("the shard is open");
+    assert_eq!((first.get(), second.get()), (1, 1));
 }
 
 /// The drop of the former waker panics in `register_waker`; the next waker works. Promise 7.
 #[test]
 fn a_waker_whose_drop_panics_leaves_the_shard_able_to_wake() {
-    hears_after(|advancer| {
-        let panics = std::mem::ManuallyDrop::new(panics_when(To::Drop));
-        advancer.register_waker(&panics);
-        drop(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&counts().0))));
-    });
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let panics = std::mem::ManuallyDrop::new(panics_when(To::Drop));
+    advancer.register_waker(&panics);
+    drop(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&counts().0))));
+    let (waker, rings) = counts();
+    advancer.register_waker(&waker);
+    assert_eq!(advancer.next_expiration(), None);
+    scheduler.schedule(10, 0).expect("the shard is open");
+    assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
 }
 
 /// The shard's waker panics in `reschedule`: the timer has moved, and its old node is freed.

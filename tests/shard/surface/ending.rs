@@ -7,15 +7,6 @@ use shardwheel::{Scheduler, Tick};
 
 use super::{Counted, halves};
 
-/// All schedulers of a shard are equal, including those that the advancer returns.
-#[test]
-fn all_schedulers_of_a_shard_are_equal() {
-    let (scheduler, advancer) = halves();
-    let key = scheduler.schedule(10, "here").expect("the shard is open");
-    assert_eq!(advancer.scheduler().clone().cancel(key), Some("here"));
-    assert!(scheduler.is_empty());
-}
-
 /// The advancer outlives the schedulers, and fires the timers that they left.
 #[test]
 fn the_advancer_outlives_the_schedulers() {
@@ -23,39 +14,6 @@ fn the_advancer_outlives_the_schedulers() {
     scheduler.schedule(10, "left").expect("the shard is open");
     drop(scheduler);
     assert_eq!(advancer.advance(10).map(|fired| fired.payload).collect::<Vec<_>>(), ["left"]);
-}
-
-/// Dropping the advancer drops what is pending, at once and once, although schedulers are alive.
-/// Promise 8.
-#[test]
-fn dropping_the_advancer_drops_what_is_pending() {
-    let drops = AtomicUsize::new(0);
-    let (scheduler, mut advancer) = halves();
-    for deadline in [0, 1, 2, 3_000, 4_000_000, Tick::MAX] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
-    }
-    assert!(advancer.advance(2).next().is_some());
-    drop(advancer);
-    assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (6, 0));
-    drop(scheduler);
-    assert_eq!(drops.load(Ordering::Relaxed), 6);
-}
-
-/// `into_pending` drops what the caller does not take, once. Promise 8.
-#[test]
-fn into_pending_drops_what_the_caller_does_not_take() {
-    let drops = AtomicUsize::new(0);
-    let (scheduler, advancer) = halves();
-    for deadline in [1, 2, 3_000, 4_000_000] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
-    }
-    let mut pending = advancer.into_pending();
-    let taken = pending.next().expect("four are pending");
-    drop(pending);
-    assert_eq!(drops.load(Ordering::Relaxed), 3);
-    drop(taken);
-    drop(scheduler);
-    assert_eq!(drops.load(Ordering::Relaxed), 4);
 }
 
 /// An advance that the caller forgets, which safe code may do, loses nothing: the timers that it

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use shardwheel::{Config, ScheduleErrorKind, Tick, shard};
+use shardwheel::{ScheduleErrorKind, Tick};
 
 use super::halves;
 
@@ -24,30 +24,6 @@ fn a_shard_without_advancer_refuses_and_returns_the_payload() {
         (scheduler.cancel(key), scheduler.reschedule(key, 50), scheduler.is_empty()),
         (None, None, true)
     );
-}
-
-/// The same after `into_pending`. Promise 8.
-#[test]
-fn into_pending_shuts_the_shard_down() {
-    let (scheduler, advancer) = halves();
-    scheduler.schedule(5, "pending").expect("the shard is open");
-    assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(5, "pending")]);
-    assert!(scheduler.clone().schedule(10, "late").is_err_and(|refused| refused.is_shut_down()));
-    assert_eq!((scheduler.len(), scheduler.now()), (0, 0));
-}
-
-/// A full shard's error names the limit.
-#[test]
-fn a_full_shard_names_its_limit() {
-    let config = Config::builder().max_pending(17).build().expect("settings within their limits");
-    let (scheduler, _advancer) = shard(&config);
-    for i in 0..17 {
-        scheduler.schedule(i, vec![i]).expect("room for seventeen");
-    }
-    let refused = scheduler.schedule(17, vec![17]).expect_err("the shard is full");
-    assert_eq!((refused.kind(), refused.is_full()), (ScheduleErrorKind::Full { limit: 17 }, true));
-    assert!(refused.to_string().contains("17"));
-    assert_eq!(refused.into_payload(), [17]);
 }
 
 /// A window that holds no tick is refused; the error names its bounds, and the timer takes no room.

@@ -1,7 +1,6 @@
 //! The public surface of a shard: which types cross threads, what may be a payload, what errors say
-//! and give back, what a panic costs, and which arguments are valid.
+//! and give back, and what a panic costs.
 
-mod arguments;
 mod ending;
 mod errors;
 mod panics;

@@ -1,31 +1,10 @@
-//! Panics of the caller's loop and of payloads' drops.
+//! Panics of payloads' drops. `tests/misbehaviour` has the caller's loop.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::panics;
 
 use super::{Counted, halves};
-
-/// A panic in the loop over due timers loses only the timer that the loop has taken: the rest fires
-/// at the next advance. Promise 7.
-#[test]
-fn a_panic_in_the_loop_loses_only_the_taken_timer() {
-    let drops = AtomicUsize::new(0);
-    let (scheduler, mut advancer) = halves();
-    for deadline in [3, 3, 4, 5, 900] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
-    }
-    for lost in 1..=2 {
-        panics(|| {
-            let _in_hand = advancer.advance(6).next().expect("three and more are due");
-            panic!("the loop panics on purpose");
-        });
-        assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (lost, 5 - lost));
-    }
-    assert_eq!(advancer.advance(6).map(|fired| fired.deadline).collect::<Vec<_>>(), [4, 5]);
-    assert_eq!(advancer.advance(900).count(), 1);
-    assert_eq!(drops.load(Ordering::Relaxed), 5);
-}
 
 /// A payload's drop panics after a cancel or an advance has returned it: the shard works on.
 /// Promise 7.

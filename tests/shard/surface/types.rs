@@ -11,6 +11,8 @@ use shardwheel::{
     ShardStats,
 };
 
+use super::halves;
+
 fn clones<X: Clone>() {}
 fn crosses<X: Send>() {}
 fn is_shared<X: Send + Sync>() {}
@@ -72,9 +74,14 @@ fn the_advancer_is_not_clone() {
     assert!(scheduler && !advancer);
 }
 
-/// A key is small, and `Option<Key>` is no larger.
+/// A fired timer can be destructured into its key, its deadline and its payload.
 #[test]
-fn keys_are_small() {
-    assert!(size_of::<Key>() <= 16);
-    assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
+fn a_fired_timer_can_be_destructured() {
+    let (scheduler, mut advancer) = halves();
+    let scheduled = scheduler.schedule(7, String::from("seven")).expect("the shard is open");
+    for fired in advancer.advance(9) {
+        assert!(format!("{fired:?}").contains("seven"));
+        let Fired { key, deadline, payload } = fired;
+        assert_eq!((key, deadline, payload.as_str()), (scheduled, 7, "seven"));
+    }
 }

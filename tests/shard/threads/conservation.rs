@@ -4,10 +4,8 @@ use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
 use super::producers::produce;
-use super::work::{PRODUCERS, at_work, times};
+use super::work::{PRODUCERS, at_work, hand_back, open, take, times};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{hand_back, open, take};
 
 /// Each timer has fired, was cancelled, or fires in a last advance to the end of time; or it is handed
 /// back at the end. The count is right when the producers have stopped.

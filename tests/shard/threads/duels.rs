@@ -2,10 +2,8 @@
 
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use super::work::{times, together};
+use super::work::{Timer, open, take, times, together};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{Timer, open, take};
 
 /// Timers in a round of a duel; fewer under Miri, which is slow.
 const BATCH: usize = if cfg!(miri) { 16 } else { 64 };
@@ -46,11 +44,7 @@ impl Side<'_> {
 
 /// In each round `left` handles each timer of a batch in one thread, while `right` uses the
 /// advancer and the batch in another. Then the rest fires. At the end `check` checks the ledger.
-fn duel(
-    left: impl Fn(&Side<'_>, Timer) + Sync,
-    right: impl Fn(&Side<'_>, &mut Advancer<Payload>, &[Timer]),
-    check: impl Fn(&Ledger),
-) {
+fn duel(left: Left, right: Right, check: fn(&Ledger)) {
     let rounds = times(150);
     let ledger = Ledger::with_capacity(rounds * BATCH);
     let (scheduler, mut advancer) = open(16);
@@ -73,117 +67,81 @@ fn there_or_back(timers: &[Timer], round: usize) -> impl Iterator<Item = Timer> 
     (0..timers.len()).map(move |i| timers[if round.is_multiple_of(2) { i } else { last - i }])
 }
 
+type Left = fn(&Side<'_>, Timer);
+type Right = fn(&Side<'_>, &mut Advancer<Payload>, &[Timer]);
+
+const CANCEL: Left = |side, timer| side.cancel(timer);
+const EXTEND: Left = |side, timer| _ = side.reschedule(timer, FAR);
+const SHORTEN: Left = |side, timer| _ = side.reschedule(timer, NEAR);
+
+/// A timer that was put off can be cancelled.
+const EXTEND_AND_CANCEL: Left = |side, timer| {
+    if let Some((key, id)) = side.reschedule(timer, FAR)
+        && id % 2 == 0
+    {
+        side.scheduler.cancel(key).expect("it was put off").end(End::Cancelled);
+    }
+};
+
 /// The right side fires the due timers.
-fn fire(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
-    take(advancer, side.base + DUE, usize::MAX);
-}
+const FIRE: Right = |side, advancer, _| take(advancer, side.base + DUE, usize::MAX);
 
 /// The right side moves the clock far enough for cascades, and not far enough for timers to fire.
-fn cascade(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
-    (0..NEAR).step_by(3).for_each(|tick| take(advancer, side.base + tick, usize::MAX));
+const CASCADE: Right =
+    |side, advancer, _| (0..NEAR).step_by(3).for_each(|tick| take(advancer, side.base + tick, usize::MAX));
+
+const ALSO_CANCEL: Right = |side, _, timers| timers.iter().for_each(|&timer| side.cancel(timer));
+const ALSO_EXTEND: Right = |side, _, timers| timers.iter().for_each(|&timer| _ = side.reschedule(timer, FAR));
+
+fn none_fires(ledger: &Ledger) {
+    assert_eq!(ledger.count(End::Fired), 0);
 }
 
-/// The right side cancels.
-fn cancel(side: &Side<'_>, _: &mut Advancer<Payload>, timers: &[Timer]) {
-    timers.iter().for_each(|&timer| side.cancel(timer));
+fn all_fire(ledger: &Ledger) {
+    assert_eq!(ledger.count(End::Fired), ledger.made());
 }
 
-/// The canceller or the advancer gets the payload.
-#[test]
-fn cancel_races_fire() {
-    duel(|side, timer| side.cancel(timer), fire, Ledger::check_exact);
+/// What fires does so at the new deadline: one of the two calls has succeeded.
+fn fires_at<const TICK: Tick>(ledger: &Ledger) {
+    ledger.check_exact();
+    assert!(ledger.fired().all(|(due, _)| due % ROUND == TICK), "neither side had the timer");
 }
 
-/// A timer that is being cascaded is pending, so the canceller gets it.
-#[test]
-fn cancel_races_cascade() {
-    duel(|side, timer| side.cancel(timer), cascade, |ledger| assert_eq!(ledger.count(End::Fired), 0));
+fn all_fire_at<const TICK: Tick>(ledger: &Ledger) {
+    fires_at::<TICK>(ledger);
+    all_fire(ledger);
 }
 
-/// Exactly one of two cancellers gets the payload.
-#[test]
-fn two_cancels_race() {
-    duel(|side, timer| side.cancel(timer), cancel, |ledger| assert_eq!(ledger.count(End::Fired), 0));
-}
-
-/// The timer fires at its old deadline, or it is postponed and fires at the new one; a postponed
-/// timer can be cancelled.
-#[test]
-fn extend_races_fire() {
-    let extend = |side: &Side<'_>, timer: Timer| {
-        let Some((key, id)) = side.reschedule(timer, FAR) else { return };
-        if id % 2 == 0 {
-            side.scheduler.cancel(key).expect("it was put off").end(End::Cancelled);
-        }
+/// Defines a test for each duel, so that each has a name of its own where it fails, or runs alone.
+macro_rules! duels {
+    ($($(#[$doc:meta])* $name:ident: $left:expr, $right:expr, $check:expr;)+) => {
+        $($(#[$doc])*
+        #[test]
+        fn $name() {
+            duel($left, $right, $check);
+        })+
     };
-    duel(extend, fire, Ledger::check_exact);
 }
 
-/// A timer that is being cascaded can be postponed, and does not fire before its new deadline.
-#[test]
-fn extend_races_cascade() {
-    let extend = |side: &Side<'_>, timer| assert!(side.reschedule(timer, FAR).is_some());
-    duel(extend, cascade, |ledger| {
-        ledger.check_exact();
-        assert!(ledger.fired().all(|(due, _)| due % ROUND == FAR));
-    });
-}
-
-/// The timer is postponed, or it is cancelled: one of the two calls succeeds at last.
-#[test]
-fn extend_races_cancel() {
-    let extend = |side: &Side<'_>, timer| {
-        side.reschedule(timer, FAR);
-    };
-    duel(extend, cancel, |ledger| {
-        ledger.check_exact();
-        assert!(ledger.fired().all(|(due, _)| due % ROUND == FAR), "neither put off nor cancelled");
-    });
-}
-
-/// Two threads postpone the timer to the same tick: it is one timer, and fires there.
-#[test]
-fn two_extends_race() {
-    let extend = |side: &Side<'_>, timer| {
-        side.reschedule(timer, FAR);
-    };
-    let right = |side: &Side<'_>, _: &mut Advancer<Payload>, timers: &[Timer]| {
-        timers.iter().for_each(|&timer| extend(side, timer));
-    };
-    duel(extend, right, |ledger| {
-        ledger.check_exact();
-        assert!(ledger.fired().all(|(due, _)| due % ROUND == FAR), "neither could put it off");
-    });
-}
-
-/// The timer fires as it is, or it is rescheduled to an earlier tick and fires there.
-#[test]
-fn shorten_races_fire() {
-    let shorten = |side: &Side<'_>, timer| {
-        side.reschedule(timer, NEAR);
-    };
-    duel(shorten, fire, |ledger| assert_eq!(ledger.count(End::Fired), ledger.made()));
-}
-
-/// A timer that is being cascaded can be rescheduled to an earlier tick, and fires there.
-#[test]
-fn shorten_races_cascade() {
-    let shorten = |side: &Side<'_>, timer| assert!(side.reschedule(timer, NEAR).is_some());
-    duel(shorten, cascade, |ledger| {
-        ledger.check_exact();
-        assert!(ledger.fired().all(|(due, _)| due % ROUND == NEAR));
-    });
-}
-
-/// The timer is rescheduled to an earlier tick, or it is cancelled: one of the two calls succeeds
-/// at last.
-#[test]
-fn shorten_races_cancel() {
-    let shorten = |side: &Side<'_>, timer| {
-        side.reschedule(timer, NEAR);
-    };
-    duel(shorten, cancel, |ledger| {
-        ledger.check_exact();
-        assert!(ledger.fired().all(|(due, _)| due % ROUND == NEAR), "neither brought nearer nor cancelled");
-    });
+duels! {
+    /// The canceller or the advancer gets the payload.
+    cancel_races_fire: CANCEL, FIRE, Ledger::check_exact;
+    /// A timer that is being cascaded is pending, so the canceller gets it.
+    cancel_races_cascade: CANCEL, CASCADE, none_fires;
+    /// Exactly one of two cancellers gets the payload.
+    two_cancels_race: CANCEL, ALSO_CANCEL, none_fires;
+    /// The timer fires at its old deadline, or it is postponed and fires at the new one.
+    extend_races_fire: EXTEND_AND_CANCEL, FIRE, Ledger::check_exact;
+    /// A timer that is being cascaded can be postponed, and does not fire before its new deadline.
+    extend_races_cascade: EXTEND, CASCADE, all_fire_at::<FAR>;
+    /// The timer is postponed, or it is cancelled: one of the two calls succeeds at last.
+    extend_races_cancel: EXTEND, ALSO_CANCEL, fires_at::<FAR>;
+    /// Two threads postpone the timer to the same tick: it is one timer, and fires there.
+    two_extends_race: EXTEND, ALSO_EXTEND, all_fire_at::<FAR>;
+    /// The timer fires as it is, or it is rescheduled to an earlier tick and fires there.
+    shorten_races_fire: SHORTEN, FIRE, all_fire;
+    /// A timer that is being cascaded can be rescheduled to an earlier tick, and fires there.
+    shorten_races_cascade: SHORTEN, CASCADE, all_fire_at::<NEAR>;
+    /// The timer is rescheduled to an earlier tick, or it is cancelled.
+    shorten_races_cancel: SHORTEN, ALSO_CANCEL, fires_at::<NEAR>;
 }

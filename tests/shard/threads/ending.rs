@@ -3,10 +3,8 @@
 use shardwheel::Advancer;
 
 use super::producers::produce;
-use super::work::{PRODUCERS, times};
+use super::work::{PRODUCERS, hand_back, open, times};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{hand_back, open};
 
 /// Ends the shard while producers work: from then on each schedule returns an error and the
 /// payload, and no accepted timer is left, although a scheduler is alive.

@@ -1,16 +1,13 @@
 //! Many shards and many threads: what a thread keeps of a shard when either of them ends.
 
-use std::sync::mpsc::channel;
 use std::thread;
 
 use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
 use super::memory::check_memory;
-use super::work::{at_work, times};
+use super::work::{at_work, hand_back, open, take, times};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{hand_back, open, take};
 
 /// Two threads schedule on more shards than their tables of lanes have room for at first; half of
 /// the shards end meanwhile. A key names nothing in another shard, and no shard loses a timer.
@@ -52,38 +49,6 @@ fn visit_shards(schedulers: &[Scheduler<Payload>], ledger: &Ledger, seed: u64, s
             schedulers[there].cancel(key).into_iter().for_each(|payload| payload.end(End::Cancelled));
         }
     }
-}
-
-/// Shards come and go, used by the same two threads: what a thread keeps of an ended shard does not
-/// disturb the next.
-#[test]
-fn shards_come_and_go() {
-    let rounds = times(200);
-    let ledger = Ledger::with_capacity(rounds * 40);
-    let (give, get) = channel::<Scheduler<Payload>>();
-    let set = |scheduler: &Scheduler<_>| {
-        let accepted = |deadline| match scheduler.schedule(deadline, ledger.payload_due(deadline)) {
-            Ok(key) => Some(key),
-            Err(refused) => {
-                refused.into_payload().end(End::Refused);
-                None
-            }
-        };
-        let keys = (0..20).filter_map(accepted).collect::<Vec<_>>();
-        let odd = keys.into_iter().skip(1).step_by(2);
-        odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));
-    };
-    thread::scope(|scope| {
-        scope.spawn(move || get.into_iter().for_each(|scheduler| set(&scheduler)));
-        for _ in 0..rounds {
-            let (scheduler, mut advancer) = open(4);
-            give.send(scheduler.clone()).expect("the other thread is at work");
-            set(&scheduler);
-            take(&mut advancer, 10, usize::MAX);
-        }
-        drop(give);
-    });
-    ledger.check();
 }
 
 /// Two hundred short-lived threads each schedule a few timers and end: their timers fire, and their

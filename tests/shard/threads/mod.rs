@@ -8,14 +8,11 @@
 //! tests also run under ThreadSanitizer.
 
 mod conservation;
-mod counting;
 mod duels;
 mod ending;
-mod ends;
 mod keys;
 mod many;
 mod memory;
-mod overflow;
 mod producers;
 mod waking;
 mod work;

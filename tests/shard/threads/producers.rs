@@ -7,10 +7,8 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use super::work::{AtWork, PRODUCERS, jump};
+use super::work::{AtWork, PRODUCERS, Timer, jump, take};
 use crate::support::ledger::{End, Ledger, Payload};
-
-use super::ends::{Timer, take};
 
 /// A thread that schedules, cancels and reschedules, and passes timers on to the next producer.
 struct Producer<'a> {

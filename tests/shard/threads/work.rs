@@ -1,11 +1,13 @@
-//! The amount of work, and how threads are started and joined.
+//! The amount of work, how threads are started and joined, and a shard for payloads of a ledger.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use fastrand::Rng;
-use shardwheel::Tick;
+use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
+
+use crate::support::ledger::{End, Payload};
 
 /// Threads that schedule at once, beside the one that advances.
 pub(crate) const PRODUCERS: usize = 3;
@@ -73,4 +75,26 @@ pub(crate) fn together<R>(left: impl FnOnce() + Send, right: impl FnOnce() -> R)
 /// Takes the part of a test's data that belongs to one thread.
 pub(crate) fn part_of<P, Q>(parts: &Mutex<P>, which: impl FnOnce(&mut P) -> Option<Q>) -> Q {
     which(&mut parts.lock().expect("no thread panics with the lock")).expect("only one thread takes it")
+}
+
+/// A timer as the threads pass it among themselves, its key and its payload's number: each holder
+/// may cancel or reschedule it.
+pub(super) type Timer = (Key, usize);
+
+/// A shard for payloads of a ledger.
+pub(super) fn open(wheel_size: usize) -> (Scheduler<Payload>, Advancer<Payload>) {
+    shard(&Config::builder().wheel_size(wheel_size).build().expect("a wheel size that is a power of two"))
+}
+
+/// Advances to `now` and takes at most `budget` of the timers that are due.
+pub(super) fn take(advancer: &mut Advancer<Payload>, now: Tick, budget: usize) {
+    let now = advancer.scheduler().now().max(now);
+    for fired in advancer.advance(now).take(budget) {
+        assert!(fired.deadline <= now, "{} fired at {now}", fired.deadline);
+        fired.payload.fire_at(now);
+    }
+}
+
+pub(super) fn hand_back(advancer: Advancer<Payload>) {
+    advancer.into_pending().for_each(|(_, payload)| payload.end(End::HandedBack));
 }

@@ -134,31 +134,6 @@ fn a_schedule_and_the_drop_of_its_callback_may_panic() {
     });
 }
 
-/// The drops of several callbacks in a dropped `Unfired` panic: the others are dropped. Promises 7
-/// and 8.
-#[test]
-fn a_dropped_unfired_drops_all_callbacks_if_several_panic() {
-    survives(|| {
-        for taken in [0, 1] {
-            for timer in [manual().0, threads(2)] {
-                let dropped = Count::default();
-                for _ in 0..5 {
-                    let (held, bomb) = (Dropped(dropped.clone()), Bomb);
-                    after(&timer, HOUR, move || drop((held, bomb)));
-                    let held = Dropped(dropped.clone());
-                    after(&timer, HOUR, move || drop(held));
-                }
-                let mut unfired = timer.shutdown();
-                for task in unfired.by_ref().take(taken) {
-                    drop(catch_unwind(AssertUnwindSafe(|| drop(task))));
-                }
-                drop(catch_unwind(AssertUnwindSafe(|| drop(unfired))));
-                assert_eq!(dropped.get(), 10);
-            }
-        }
-    });
-}
-
 /// The drop of a cancelled callback panics with a bomb, and the caller's iterator of keys panics
 /// after it. Promise 7.
 #[test]

@@ -6,48 +6,7 @@ use std::thread;
 
 use shardwheel::{Job, ManualClock, Timer};
 
-use crate::support::{
-    Built, Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until,
-    watched,
-};
-
-/// A timer whose shard's thread parks whenever it reads the clock.
-fn with_a_clock_that_parks() -> Timer {
-    let before = || {
-        if is_on_shard_of("parks-") {
-            thread::park_timeout(ms(20));
-        }
-    };
-    let clock = Tampered { before, manual: None };
-    Timer::builder().shards(1).thread_name("parks").clock(clock).built()
-}
-
-/// A clock parks when the shard's thread reads it, and takes no producer's wake-up: each timer
-/// fires before the timer of an hour. Promise 7.
-#[test]
-fn a_clock_that_parks_takes_no_producers_wake() {
-    watched(|| {
-        let timer = with_a_clock_that_parks();
-        after(&timer, HOUR, || ());
-        for pause in (0..100).step_by(5) {
-            thread::sleep(ms(pause));
-            fires(&timer, ms(1));
-        }
-    });
-}
-
-/// A clock that parks does not take the wake-up of a shutdown. Promise 8.
-#[test]
-fn shutdown_returns_while_a_clock_parks() {
-    watched(|| {
-        for pause in (0..100).step_by(5) {
-            let timer = with_a_clock_that_parks();
-            after(&timer, HOUR, || ());
-            thread::sleep(ms(pause));
-            assert_eq!(timer.shutdown().len(), 1);
-        }
-    });
-}
+use crate::support::{Built, Count, Log, after, hear, manual, ms, threads, until, watched};
 
 const JOBS: usize = 8;
 
