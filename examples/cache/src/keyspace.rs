@@ -124,8 +124,6 @@ pub(crate) struct Keyspace {
     /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
     /// do not come faster than flushed ones go.
     inserted: usize,
-    /// A key whose value is to be taken over from a client's buffer: where it begins, from the end, and its length.
-    pub(crate) great: Option<(Place, usize, usize)>,
     /// The versions of keys that are watched, whether they are there or not. A change takes a key's away.
     versions: HashMap<Hash, u64>,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
@@ -134,9 +132,9 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
-        let (events, discarded, versions, great) = Default::default();
+        let (events, discarded, versions) = Default::default();
         let tables = (0..TABLES).map(|_| Table::new()).collect();
-        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, great, recheck: TABLES }
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -227,11 +225,6 @@ impl Keyspace {
     /// Writes a part of a key's value.
     pub(crate) fn write(&mut self, place: Place, at: usize, part: &[u8]) {
         self.change(place, |entry, _| entry.write(at, part));
-    }
-
-    /// Gives a key its great value, with the buffer in which it stands.
-    pub(crate) fn adopt(&mut self, place: Place, buffer: Vec<u8>, start: usize, len: usize) {
-        self.change(place, |entry, _| entry.adopt(buffer, start, len));
     }
 
     pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {

@@ -10,7 +10,6 @@ use std::path::Path;
 use crate::args::STDIN;
 use crate::generate::DataSet;
 use crate::input::{self, LineCount, MadePayment, PlacedOrder, Record};
-use crate::progress::Progress;
 use crate::{Failure, Streams};
 
 /// What is in the files, in file order. Bad lines are reported and left out.
@@ -48,13 +47,11 @@ impl Files {
         payments: Option<&Path>,
         streams: &mut Streams<'_>,
     ) -> Result<(Self, Lines), Failure> {
-        let (mut files, mut lines, progress) =
-            (Self::default(), Lines::default(), Progress::bar("reading", 0));
-        lines.orders = source(orders, streams, &progress, |order| files.order(order))?;
+        let (mut files, mut lines) = (Self::default(), Lines::default());
+        lines.orders = source(orders, streams, |order| files.order(order))?;
         if let Some(payments) = payments {
-            lines.payments = source(payments, streams, &progress, |payment| files.payment(payment))?;
+            lines.payments = source(payments, streams, |payment| files.payment(payment))?;
         }
-        progress.finish();
         files.bad = lines.orders.bad + lines.payments.bad;
         Ok((files, lines))
     }
@@ -93,22 +90,15 @@ impl Files {
 fn source<T: Record>(
     path: &Path,
     streams: &mut Streams<'_>,
-    progress: &Progress,
-    mut enter: impl FnMut(T) -> Result<(), String>,
+    enter: impl FnMut(T) -> Result<(), String>,
 ) -> Result<LineCount, Failure> {
     let is_stdin = path == Path::new(STDIN);
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let Streams { input, err, .. } = streams;
     let file = || File::open(path).map(|file| Box::new(file) as Box<dyn Read>);
     let opened = if is_stdin { Ok(Box::new(input) as Box<dyn Read>) } else { file() };
-    let enter = |record| {
-        progress.add(1);
-        enter(record)
-    };
     // The totals count the line even if standard error is closed.
-    let report = |number: u64, reason: &str| {
-        progress.suspend(|| drop(writeln!(err, "{name}: line {number}: {reason}")));
-    };
+    let report = |number: u64, reason: &str| drop(writeln!(err, "{name}: line {number}: {reason}"));
     opened
         .and_then(|opened| input::read(opened, enter, report))
         .map_err(|error| Failure(format!("{name}: {error}")))

@@ -28,33 +28,14 @@ const MAX_DIFFERENCE: u64 = 50;
 /// Separates the random numbers of neighbouring orders: the golden ratio in 64 bits.
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Shares of the orders. Each share, and their sum, is from 0 to 1; the remaining orders are paid
-/// in full with one payment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shares {
-    pub(crate) unpaid: f64,
-    pub(crate) mismatch: f64,
-    pub(crate) in_parts: f64,
-}
-
 /// What to generate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSet {
     pub(crate) count: u32,
     pub(crate) items: u32,
     pub(crate) seed: u64,
-    pub(crate) shares: Shares,
     /// The time until the check that the data set is made for.
     pub(crate) check_after: Duration,
-}
-
-/// How an order is paid.
-enum Paid {
-    Never,
-    Late,
-    WrongAmount,
-    InParts,
-    InFull,
 }
 
 impl DataSet {
@@ -78,54 +59,34 @@ impl DataSet {
         (PlacedOrder { order_id, item, quantity, amount, placed_at }, rng)
     }
 
+    /// Of a hundred orders, five are never paid and five late; five with a wrong amount, ten in
+    /// parts, and the others in full with one payment.
     fn payments_of(&self, index: u32) -> Vec<MadePayment> {
         let (order, mut rng) = self.order(index);
-        let amounts = match self.paid(&mut rng) {
-            Paid::Never => return Vec::new(),
-            Paid::Late => return vec![payment(&order, order.amount, self.late(&mut rng))],
-            Paid::WrongAmount => vec![wrong_amount(order.amount, &mut rng)],
-            Paid::InParts => in_parts(order.amount, &mut rng),
-            Paid::InFull => vec![order.amount],
+        let wait = self.check_millis();
+        let (in_time, late) = (0..=wait * 9 / 10, (wait * 11).div_ceil(10)..=(wait * 4).div_ceil(3));
+        let (amounts, delays) = match rng.u32(0..100) {
+            0..5 => (Vec::new(), in_time),
+            5..10 => (vec![order.amount], late),
+            10..15 => (vec![wrong_amount(order.amount, &mut rng)], in_time),
+            15..25 => (in_parts(order.amount, &mut rng), in_time),
+            _ => (vec![order.amount], in_time),
         };
-        amounts.into_iter().map(|amount| payment(&order, amount, self.in_time(&mut rng))).collect()
-    }
-
-    fn paid(&self, rng: &mut Rng) -> Paid {
-        let Shares { unpaid, mismatch, in_parts } = self.shares;
-        let drawn = rng.f64();
-        if drawn < unpaid {
-            if rng.bool() { Paid::Late } else { Paid::Never }
-        } else if drawn < unpaid + mismatch {
-            Paid::WrongAmount
-        } else if drawn < unpaid + mismatch + in_parts {
-            Paid::InParts
-        } else {
-            Paid::InFull
-        }
+        let payment = |amount| {
+            let paid_at = order.placed_at + rng.u64(delays.clone());
+            MadePayment { order_id: order.order_id, amount, paid_at }
+        };
+        amounts.into_iter().map(payment).collect()
     }
 
     fn check_millis(&self) -> u64 {
         self.check_after.as_millis() as u64
-    }
-
-    /// A delay well before the check.
-    fn in_time(&self, rng: &mut Rng) -> u64 {
-        rng.u64(0..=self.check_millis() * 9 / 10)
-    }
-
-    /// A delay well after the check: up to four thirds of the time until it.
-    fn late(&self, rng: &mut Rng) -> u64 {
-        rng.u64((self.check_millis() * 11).div_ceil(10)..=(self.check_millis() * 4).div_ceil(3))
     }
 }
 
 fn price(item: u32) -> u64 {
     let (cheapest, dearest) = PRICES;
     cheapest + u64::from(item).wrapping_mul(SEED_STEP) % (dearest - cheapest)
-}
-
-fn payment(order: &PlacedOrder, amount: u64, delay: u64) -> MadePayment {
-    MadePayment { order_id: order.order_id, amount, paid_at: order.placed_at + delay }
 }
 
 fn wrong_amount(amount: u64, rng: &mut Rng) -> u64 {
@@ -147,77 +108,25 @@ fn in_parts(amount: u64, rng: &mut Rng) -> Vec<u64> {
 /// Writes the data set as two files for `--orders` and `--payments`, and returns a message about
 /// them.
 pub(crate) fn write_sample(data_set: &DataSet, directory: &Path) -> Result<String, Failure> {
-    fs::create_dir_all(directory).map_err(|error| failure(directory, error))?;
-    let orders = directory.join("orders.csv");
-    let payments = directory.join("payments.csv");
-    let order_count = write_file(&orders, |file| write_orders(file, data_set.orders()))?;
-    let payment_count = write_file(&payments, |file| write_payments(file, data_set.payments()))?;
+    let failure = |error| Failure(format!("{}: {error}", directory.display()));
+    let file = |name| File::create(directory.join(name));
+    fs::create_dir_all(directory).map_err(failure)?;
+    let orders = file("orders.csv").and_then(|file| write(file, data_set.orders())).map_err(failure)?;
+    let payments = file("payments.csv").and_then(|file| write(file, data_set.payments())).map_err(failure)?;
     Ok(format!(
-        "{order_count} orders: {}\n{payment_count} payments: {}",
-        orders.display(),
-        payments.display()
+        "{orders} orders and {payments} payments: orders.csv and payments.csv in {}",
+        directory.display()
     ))
 }
 
-fn write_file(path: &Path, write: impl FnOnce(File) -> io::Result<u64>) -> Result<u64, Failure> {
-    File::create(path).and_then(write).map_err(|error| failure(path, error))
-}
-
-/// Writes orders in the format of `--orders`, and returns their number.
-pub(crate) fn write_orders(output: impl Write, orders: impl Iterator<Item = PlacedOrder>) -> io::Result<u64> {
-    let row = |PlacedOrder { order_id, item, quantity, amount, placed_at }| {
-        format!("{order_id},{item},{quantity},{amount},{placed_at}")
-    };
-    write_rows::<PlacedOrder>(output, orders.map(row))
-}
-
-/// Writes payments in the format of `--payments`, and returns their number.
-pub(crate) fn write_payments(
-    output: impl Write,
-    payments: impl Iterator<Item = MadePayment>,
-) -> io::Result<u64> {
-    let row = |MadePayment { order_id, amount, paid_at }| format!("{order_id},{amount},{paid_at}");
-    write_rows::<MadePayment>(output, payments.map(row))
-}
-
-/// Writes the header of `T`, and the rows. The names of items need no quotation marks.
-fn write_rows<T: Record>(output: impl Write, rows: impl Iterator<Item = String>) -> io::Result<u64> {
+/// Writes the header of the records and their rows, and returns their number.
+pub(crate) fn write<T: Record>(output: impl Write, records: impl Iterator<Item = T>) -> io::Result<u64> {
     let (mut output, mut count) = (BufWriter::new(output), 0);
-    writeln!(output, "{}", T::COLUMNS.join(","))?;
-    for row in rows {
-        writeln!(output, "{row}")?;
+    writeln!(output, "{}", T::HEADER)?;
+    for record in records {
+        writeln!(output, "{}", record.row())?;
         count += 1;
     }
     output.flush()?;
     Ok(count)
-}
-
-fn failure(path: &Path, error: io::Error) -> Failure {
-    Failure(format!("{}: {error}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DATA_SET: DataSet = DataSet {
-        count: 5_000,
-        items: 7,
-        seed: 3,
-        shares: Shares { unpaid: 0.2, mismatch: 0.1, in_parts: 0.3 },
-        check_after: Duration::from_secs(1_800),
-    };
-
-    #[test]
-    fn the_same_seed_makes_the_same_data_set() {
-        assert!(DATA_SET.orders().eq(DATA_SET.orders()));
-        assert!(DATA_SET.payments().eq(DATA_SET.payments()));
-        assert!(!DATA_SET.orders().eq(DataSet { seed: 4, ..DATA_SET }.orders()));
-    }
-
-    #[test]
-    fn orders_come_by_time_within_a_minute() {
-        let times = DATA_SET.orders().map(|order| order.placed_at).collect::<Vec<_>>();
-        assert!(times.is_sorted() && times[0] == 0 && (59_900..60_000).contains(&times[4_999]), "{times:?}");
-    }
 }

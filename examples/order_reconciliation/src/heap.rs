@@ -1,12 +1,12 @@
 //! The engine to compare with: a binary heap behind a mutex, the usual choice without a timing
 //! wheel.
 //!
-//! Entries are small (16 bytes). A slab beside the heap says which entries are still valid. A
-//! cancel is lazy: it clears the slab's slot at once and leaves the entry, which is skipped when it
-//! reaches the top of the heap.
+//! A cancel is lazy: it clears the order's mark at once and leaves the entry, which is skipped when it
+//! reaches the top of the heap. An order has one check, so the order itself names it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shardwheel::Tick;
@@ -18,31 +18,12 @@ use crate::ledger::OrderRef;
 #[derive(Clone, Default)]
 pub(crate) struct Heap(Arc<Mutex<Timers>>);
 
-/// Names a scheduled check. The generation distinguishes it from other checks in the same slot.
-#[derive(Clone, Copy)]
-pub(crate) struct HeapHandle {
-    slot: u32,
-    generation: u32,
-}
-
 #[derive(Default)]
 struct Timers {
-    heap: BinaryHeap<Reverse<Entry>>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    deadline: Tick,
-    slot: u32,
-    generation: u32,
-}
-
-#[derive(Default)]
-struct Slot {
-    generation: u32,
-    order: Option<OrderRef>,
+    /// Small entries: 16 bytes.
+    heap: BinaryHeap<Reverse<(Tick, OrderRef)>>,
+    /// By page and slot: whether the check of the order is pending.
+    pending: Vec<Vec<bool>>,
 }
 
 impl Heap {
@@ -61,69 +42,56 @@ impl Driver for Heap {
     fn advance(&mut self, now: Tick, limit: usize, due: &mut Vec<OrderRef>) -> bool {
         let mut timers = self.lock();
         for _ in 0..limit {
-            let Some(entry) = timers.pop_due(now) else { return false };
-            due.extend(timers.take(entry.slot, entry.generation));
+            let Some(order) = timers.pop_due(now) else { return false };
+            if mem::take(timers.mark(order)) {
+                due.push(order);
+            }
         }
         true
     }
 
     fn next_expiration(&mut self) -> Option<Tick> {
         let mut timers = self.lock();
-        timers.skip_cancelled();
-        timers.heap.peek().map(|Reverse(entry)| entry.deadline)
+        while let Some(&Reverse((deadline, order))) = timers.heap.peek() {
+            if *timers.mark(order) {
+                return Some(deadline);
+            }
+            timers.heap.pop();
+        }
+        None
     }
 }
 
 impl Desk for Heap {
-    type Handle = HeapHandle;
+    type Handle = OrderRef;
 
-    fn schedule(&self, deadline: Tick, order: OrderRef) -> HeapHandle {
+    fn schedule(&self, deadline: Tick, order: OrderRef) -> OrderRef {
         let mut timers = self.lock();
-        let slot = timers.fill_slot(order);
-        let generation = timers.slots[slot as usize].generation;
-        timers.heap.push(Reverse(Entry { deadline, slot, generation }));
-        HeapHandle { slot, generation }
+        timers.heap.push(Reverse((deadline, order)));
+        *timers.mark(order) = true;
+        order
     }
 
-    fn cancel(&self, handle: HeapHandle) -> bool {
-        self.lock().take(handle.slot, handle.generation).is_some()
+    fn cancel(&self, order: OrderRef) -> bool {
+        mem::take(self.lock().mark(order))
     }
 }
 
 impl Timers {
-    fn fill_slot(&mut self, order: OrderRef) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize].order = Some(order);
-            return slot;
-        }
-        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 checks are pending");
-        self.slots.push(Slot { generation: 0, order: Some(order) });
-        slot
+    fn pop_due(&mut self, now: Tick) -> Option<OrderRef> {
+        self.heap.peek().filter(|Reverse((deadline, _))| *deadline <= now)?;
+        self.heap.pop().map(|Reverse((_, order))| order)
     }
 
-    /// Empties a slot and gives it a new generation. `None` if `generation` is past.
-    fn take(&mut self, slot: u32, generation: u32) -> Option<OrderRef> {
-        let place = &mut self.slots[slot as usize];
-        if place.generation != generation {
-            return None;
+    fn mark(&mut self, OrderRef { page, slot }: OrderRef) -> &mut bool {
+        let (page, slot) = (page as usize, slot as usize);
+        if self.pending.len() <= page {
+            self.pending.resize(page + 1, Vec::new());
         }
-        let order = place.order.take()?;
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(slot);
-        Some(order)
-    }
-
-    fn pop_due(&mut self, now: Tick) -> Option<Entry> {
-        self.heap.peek().filter(|Reverse(entry)| entry.deadline <= now)?;
-        self.heap.pop().map(|Reverse(entry)| entry)
-    }
-
-    fn skip_cancelled(&mut self) {
-        while let Some(Reverse(entry)) = self.heap.peek() {
-            if self.slots[entry.slot as usize].generation == entry.generation {
-                return;
-            }
-            self.heap.pop();
+        let marks = &mut self.pending[page];
+        if marks.len() <= slot {
+            marks.resize(slot + 1, false);
         }
+        &mut marks[slot]
     }
 }

@@ -2,21 +2,15 @@
 //! record or the reason why it has none.
 //!
 //! The lines are split here and not by a CSV library, so that damage stays local: a quotation mark
-//! that is never closed, or a line without an end, costs that line and not the rest of the file.
-//! Fields are those of RFC 4180, without line breaks: a field may stand in quotation marks, within
-//! which two quotation marks are one, and spaces are a part of the field. The header names the columns,
-//! in any order.
+//! that is never closed costs its line and not the rest of the file. A field may stand in quotation
+//! marks; no field has a quotation mark, a comma or a line break in it. Spaces are a part of the field.
 //!
 //! This file uses no other file of the program: a fuzz target also runs it on arbitrary bytes,
 //! which must not make it panic.
 
-use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
-use std::mem;
 use std::str;
 
-/// Longest line that is read, in bytes; a longer line is bad.
-const MAX_LINE: usize = 4096;
 /// Longest item name, in bytes.
 const MAX_NAME: usize = 64;
 /// Largest amount, in cents: ten thousand million whole units of money.
@@ -28,8 +22,6 @@ const MAX_MILLIS: u64 = 1_000_000_000_000_000;
 const SHOWN: usize = 40;
 /// Some programs write it at the start of a text file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// The reason of a field with wrong quotation marks.
-const QUOTES: &str = "a quotation mark stands at one end of a field only, or alone within it";
 
 /// An order, as it was placed. Times are in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,60 +49,59 @@ pub struct MadePayment {
     pub paid_at: u64,
 }
 
-/// A field of a line; owned if it had doubled quotation marks.
-pub(crate) type Field<'a> = Cow<'a, str>;
-
-/// A kind of record: the names of its columns, and the parser of its fields.
+/// A kind of record: the header of its files, and its fields in a line.
 pub(crate) trait Record: Sized {
-    const COLUMNS: &'static [&'static str];
+    const HEADER: &'static str;
 
-    /// `fields` are those of [`COLUMNS`](Self::COLUMNS), one for each. The error is the reason why they
-    /// are no record.
-    fn parse(fields: &[Field<'_>]) -> Result<Self, String>;
+    /// `fields` has one field for each column. The error is the reason why they are no record.
+    fn parse(fields: &[&str]) -> Result<Self, String>;
+
+    fn row(&self) -> String;
 }
 
 impl Record for PlacedOrder {
-    const COLUMNS: &'static [&'static str] =
-        &["order_id", "item", "quantity", "amount_cents", "placed_at_ms"];
+    const HEADER: &'static str = "order_id,item,quantity,amount_cents,placed_at_ms";
 
-    fn parse(fields: &[Field<'_>]) -> Result<Self, String> {
+    fn parse(fields: &[&str]) -> Result<Self, String> {
         Ok(Self {
-            order_id: id(&fields[0])?,
-            item: name("item", &fields[1])?,
+            order_id: number("order_id", fields[0], 0, u64::MAX)?,
+            item: name(fields[1])?,
             // The limit fits into `u32`.
-            quantity: number("quantity", &fields[2], 1, u64::from(u32::MAX))? as u32,
-            amount: number("amount_cents", &fields[3], 0, MAX_CENTS)?,
-            placed_at: number("placed_at_ms", &fields[4], 0, MAX_MILLIS)?,
+            quantity: number("quantity", fields[2], 1, u64::from(u32::MAX))? as u32,
+            amount: number("amount_cents", fields[3], 0, MAX_CENTS)?,
+            placed_at: number("placed_at_ms", fields[4], 0, MAX_MILLIS)?,
         })
+    }
+
+    fn row(&self) -> String {
+        let Self { order_id, item, quantity, amount, placed_at } = self;
+        format!("{order_id},{item},{quantity},{amount},{placed_at}")
     }
 }
 
 impl Record for MadePayment {
-    const COLUMNS: &'static [&'static str] = &["order_id", "amount_cents", "paid_at_ms"];
+    const HEADER: &'static str = "order_id,amount_cents,paid_at_ms";
 
-    fn parse(fields: &[Field<'_>]) -> Result<Self, String> {
+    fn parse(fields: &[&str]) -> Result<Self, String> {
         Ok(Self {
-            order_id: id(&fields[0])?,
-            amount: number("amount_cents", &fields[1], 0, MAX_CENTS)?,
-            paid_at: number("paid_at_ms", &fields[2], 0, MAX_MILLIS)?,
+            order_id: number("order_id", fields[0], 0, u64::MAX)?,
+            amount: number("amount_cents", fields[1], 0, MAX_CENTS)?,
+            paid_at: number("paid_at_ms", fields[2], 0, MAX_MILLIS)?,
         })
     }
-}
 
-/// `007` and `7` are two names elsewhere, so an id has no leading zeros.
-fn id(value: &str) -> Result<u64, String> {
-    if value.starts_with('0') && value != "0" {
-        return Err(format!("order_id is {:?}; it must have no leading zeros", shown(value)));
+    fn row(&self) -> String {
+        let Self { order_id, amount, paid_at } = self;
+        format!("{order_id},{amount},{paid_at}")
     }
-    number("order_id", value, 0, u64::MAX)
 }
 
 /// An item name: visible text without white space.
-fn name(column: &'static str, value: &str) -> Result<String, String> {
+fn name(value: &str) -> Result<String, String> {
     if value.is_empty() || value.len() > MAX_NAME || !value.chars().all(is_visible) {
         let value = shown(value);
         return Err(format!(
-            "{column} is {value:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"
+            "item is {value:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"
         ));
     }
     Ok(value.to_owned())
@@ -155,7 +146,7 @@ pub(crate) struct LineCount {
 }
 
 /// Reads a file. Passes each record to `enter`, which may refuse it; and the number of each bad line,
-/// with the reason, to `report`. The header is line 1.
+/// with the reason, to `report`. The header is the first line that is not blank.
 ///
 /// # Errors
 ///
@@ -165,14 +156,21 @@ pub(crate) fn read<T: Record>(
     mut enter: impl FnMut(T) -> Result<(), String>,
     mut report: impl FnMut(u64, &str),
 ) -> io::Result<LineCount> {
-    let (mut lines, mut count) = (Lines::new(input), LineCount::default());
-    let places = match lines.advance()? {
-        Some(_) => lines.text().and_then(header::<T>).map_err(header_error::<T>)?,
-        None => return Err(header_error::<T>("the file is empty".to_owned())),
-    };
-    while let Some(number) = lines.advance()? {
+    let lines = BufReader::new(input).split(b'\n').zip(1..);
+    let is_blank = |line: &io::Result<Vec<u8>>| line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty());
+    let mut lines = lines.filter(|(line, _)| !is_blank(line));
+    let header = lines.next().map(|(line, _)| line).transpose()?.unwrap_or_default();
+    let columns = T::HEADER.split(',').collect::<Vec<_>>();
+    if !fields(&header).is_ok_and(|fields| fields == columns) {
+        let wrong = format!("the first line must be {}", T::HEADER);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, wrong));
+    }
+    let mut count = LineCount::default();
+    for (line, number) in lines {
+        let line = line?;
         count.read += 1;
-        if let Err(reason) = lines.text().and_then(|line| parse(line, &places)).and_then(&mut enter) {
+        let record = fields(&line).and_then(|fields| record(&fields, columns.len()));
+        if let Err(reason) = record.and_then(&mut enter) {
             count.bad += 1;
             report(number, &reason);
         }
@@ -180,128 +178,26 @@ pub(crate) fn read<T: Record>(
     Ok(count)
 }
 
-fn header_error<T: Record>(wrong: String) -> io::Error {
-    let columns = T::COLUMNS.join(",");
-    let text = format!("{wrong}; it must have the columns {columns}, in any order");
-    io::Error::new(io::ErrorKind::InvalidData, text)
+fn record<T: Record>(fields: &[&str], columns: usize) -> Result<T, String> {
+    if fields.len() != columns {
+        return Err(format!("its number of columns is {}, not {columns}", fields.len()));
+    }
+    T::parse(fields)
 }
 
-/// Returns which field is that of each column.
-fn header<T: Record>(line: &str) -> Result<Vec<usize>, String> {
-    let fields = split(line).map_err(|reason| format!("the first line is no header: {reason}"))?;
-    let names = fields.iter().map(|field| field.trim()).collect::<Vec<_>>();
-    if !T::COLUMNS.iter().any(|column| names.contains(column)) {
-        return Err("the first line is no header".to_owned());
-    }
-    if let Some(unknown) = names.iter().find(|name| !T::COLUMNS.contains(name)) {
-        return Err(format!("the header has the unknown column {:?}", shown(unknown)));
-    }
-    let place = |&column: &&'static str| {
-        let mut places = (0..names.len()).filter(|&place| names[place] == column);
-        match (places.next(), places.next()) {
-            (Some(place), None) => Ok(place),
-            (Some(_), Some(_)) => Err(format!("the header has the column {column} twice")),
-            (None, _) => Err(format!("the header lacks the column {column}")),
-        }
-    };
-    T::COLUMNS.iter().map(place).collect()
+/// Splits a line at its commas. A file may begin with a byte order mark.
+fn fields(line: &[u8]) -> Result<Vec<&str>, String> {
+    let line = str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
+    let line = line.strip_suffix('\r').unwrap_or(line).trim_start_matches(BYTE_ORDER_MARK);
+    line.split(',').map(unquoted).collect()
 }
 
-fn parse<T: Record>(line: &str, places: &[usize]) -> Result<T, String> {
-    let mut fields = split(line)?;
-    if fields.len() != places.len() {
-        return Err(format!("its number of columns is {}, not {}", fields.len(), places.len()));
+fn unquoted(field: &str) -> Result<&str, String> {
+    let inner = field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field);
+    if inner.contains('"') {
+        return Err("a quotation mark stands at both ends of a field only".to_owned());
     }
-    let fields = places.iter().map(|&place| mem::take(&mut fields[place])).collect::<Vec<_>>();
-    T::parse(&fields)
-}
-
-/// Splits a line at its commas.
-fn split(line: &str) -> Result<Vec<Field<'_>>, String> {
-    let (mut fields, mut rest) = (Vec::new(), Some(line));
-    while let Some(text) = rest {
-        let (field, behind) = first_field(text)?;
-        fields.push(field);
-        rest = behind;
-    }
-    Ok(fields)
-}
-
-/// The first field, and the text after its comma.
-fn first_field(text: &str) -> Result<(Field<'_>, Option<&str>), String> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let (field, rest) = text.split_once(',').map_or((text, None), |(field, rest)| (field, Some(rest)));
-        return if field.contains('"') { Err(QUOTES.to_owned()) } else { Ok((field.into(), rest)) };
-    };
-    let end = closing_quote(quoted).ok_or(QUOTES)?;
-    let (field, behind) = (&quoted[..end], &quoted[end + 1..]);
-    let field = if field.contains('"') { field.replace("\"\"", "\"").into() } else { field.into() };
-    if behind.is_empty() {
-        return Ok((field, None));
-    }
-    behind.strip_prefix(',').map(|rest| (field, Some(rest))).ok_or_else(|| QUOTES.to_owned())
-}
-
-/// Where the first quotation mark is that is not doubled.
-fn closing_quote(text: &str) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let at = from + text.get(from..)?.find('"')?;
-        if !text[at + 1..].starts_with('"') {
-            return Some(at);
-        }
-        from = at + 2;
-    }
-}
-
-/// The lines of a file, one at a time; no more than [`MAX_LINE`] bytes of a line are kept.
-struct Lines<R> {
-    input: BufReader<R>,
-    line: Vec<u8>,
-    number: u64,
-    /// Whether `line` is the beginning of a longer line.
-    cut: bool,
-}
-
-impl<R: Read> Lines<R> {
-    fn new(input: R) -> Self {
-        Self { input: BufReader::new(input), line: Vec::new(), number: 0, cut: false }
-    }
-
-    /// Reads up to the next line that is not blank, and returns its number. A line that is too long
-    /// counts as not blank.
-    fn advance(&mut self) -> io::Result<Option<u64>> {
-        while self.fill()? {
-            self.number += 1;
-            if self.cut || !self.line.trim_ascii().is_empty() {
-                return Ok(Some(self.number));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads the next line up to the limit, and skips the rest of it. Returns false at the end of
-    /// the file.
-    fn fill(&mut self) -> io::Result<bool> {
-        self.line.clear();
-        let looked_at = MAX_LINE as u64 + 1;
-        (&mut self.input).take(looked_at).read_until(b'\n', &mut self.line)?;
-        self.cut = self.line.len() > MAX_LINE && !self.line.ends_with(b"\n");
-        if self.cut {
-            self.input.skip_until(b'\n')?;
-        }
-        Ok(!self.line.is_empty())
-    }
-
-    fn text(&self) -> Result<&str, String> {
-        if self.cut {
-            return Err(format!("it is longer than {MAX_LINE} bytes"));
-        }
-        let line = str::from_utf8(&self.line).map_err(|_| "it is not UTF-8 text")?;
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        Ok(line.trim_start_matches(BYTE_ORDER_MARK))
-    }
+    Ok(inner)
 }
 
 // By its path, because the fuzzer includes this file by path as well.

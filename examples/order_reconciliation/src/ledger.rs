@@ -26,7 +26,7 @@ pub(crate) use crate::rules::Item;
 pub(crate) type Micros = u64;
 
 /// Names an order; a timer's payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OrderRef {
     pub(crate) page: u32,
     pub(crate) slot: u32,
@@ -213,48 +213,5 @@ impl Page {
             self.taken_back.pop();
             self.items[item as usize].take_back(terms.quantity);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DUE: Micros = 105;
-
-    /// A page with one item, five units of it, and orders for two units at 300 cents each.
-    fn page(orders: u32) -> Page {
-        let mut page = Page::new(100);
-        page.items.push(Item { stock: 5, ..Item::default() });
-        page.orders.extend((0..orders).map(|_| Order::planned(0, 2, 300)));
-        page
-    }
-
-    fn placed() -> Page {
-        let mut page = page(1);
-        assert_eq!(page.place(0, 5), Some(DUE));
-        page
-    }
-
-    #[test]
-    fn no_more_is_placed_than_is_in_stock() {
-        let mut page = page(4);
-        assert!(page.place(0, 0).is_some() && page.place(1, 0).is_some());
-        assert_eq!(page.place(2, 0), None);
-        assert_eq!(page.orders[2].state, State::SoldOut);
-        assert_eq!((page.items[0].reserved, page.items[0].peak), (4, 4));
-        page.check(0, 100);
-        assert_eq!(page.place(3, 100), None, "taken back, but not yet on sale");
-        assert!(page.place(3, 101).is_some());
-        assert_eq!(page.tally.reserved, Sum { count: 3, cents: 900 });
-    }
-
-    #[test]
-    fn early_and_repeated_ends_are_noticed() {
-        let mut page = placed();
-        page.check(0, DUE - 1);
-        assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 0));
-        page.check(0, DUE);
-        assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 1));
     }
 }

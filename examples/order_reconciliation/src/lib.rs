@@ -29,8 +29,8 @@
 //! | `plan.rs` | turns orders and payments into a ledger and a timeline for each producer |
 //! | `producer.rs`, `replay.rs` | the two halves: schedule and cancel; advance and check |
 //! | `audit.rs`, `report.rs` | the identities that must hold; the report |
-//! | `args.rs`, `durations.rs`, `progress.rs` | the command line; the line of progress |
-//! | `outcomes.rs` | for `orders`: how each order ends |
+//! | `args.rs`, `durations.rs` | the command line |
+//! | `outcomes.rs`, `progress.rs` | for `orders`: how each order ends; a line of progress |
 
 mod args;
 mod audit;
@@ -52,16 +52,16 @@ mod wheel;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::time::Instant;
 
-use args::{Args, EngineKind};
+use args::Args;
 use audit::Audit;
+use engine::Driver;
 use files::{Files, Lines};
 use heap::Heap;
 use ledger::Ledger;
 use plan::Plan;
-use progress::Progress;
 use report::{Report, Run};
 use wheel::WheelDriver;
 
@@ -131,30 +131,22 @@ fn reconcile<'a>(args: &'a Args, files: &Files, lines: Lines) -> Report<'a> {
     let plan = Plan::of(orders, payments, args.producer_count(), args.stock, check_after);
     let mut runs = Vec::new();
     for pass in 1..=PASSES {
-        for engine in args.engines() {
-            let stage = format!("{}, pass {pass} of {PASSES}", engine.name());
-            let progress = Progress::bar(&stage, (orders.len() + payments.len()) as u64);
-            runs.push(play(args, engine, &progress, &plan, lines));
-            progress.finish();
+        if io::stderr().is_terminal() {
+            eprintln!("pass {pass} of {PASSES}");
         }
+        runs.push(play(WheelDriver::new(args.producer_count()), &plan, lines, check_after));
+        runs.push(play(Heap::default(), &plan, lines, check_after));
     }
-    Report::new(args, PASSES, runs)
+    Report { args, passes: PASSES, runs }
 }
 
 /// Runs the job once.
-fn play(args: &Args, engine: EngineKind, progress: &Progress, plan: &Plan, lines: Lines) -> Run {
-    let check_after = args.check_after.as_millis() as u64;
-    let (ledger, timelines) = (Ledger::new(plan.pages.clone()), &plan.timelines);
+fn play(driver: impl Driver, plan: &Plan, lines: Lines, check_after: u64) -> Run {
+    let ledger = Ledger::new(plan.pages.clone());
     let begin = Instant::now();
-    let costs = match engine {
-        EngineKind::Shardwheel => {
-            let driver = WheelDriver::new(args.shard_count());
-            replay::replay(driver, &ledger, progress, timelines, check_after)
-        }
-        EngineKind::Heap => replay::replay(Heap::default(), &ledger, progress, timelines, check_after),
-    };
+    let costs = replay::replay(driver, &ledger, &plan.timelines, check_after);
     let took = begin.elapsed();
-    Run { engine, audit: Audit::of(ledger, lines, &costs), costs, took }
+    Run { audit: Audit::of(ledger, lines, &costs), costs, took }
 }
 
 fn exit_code(all_hold: bool) -> u8 {

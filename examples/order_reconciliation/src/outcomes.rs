@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::ledger::{Ledger, State};
 use crate::plan::Plan;
-use crate::progress::Progress;
 use crate::replay;
 use crate::wheel::WheelDriver;
 
@@ -22,9 +21,7 @@ pub fn outcomes(
 ) -> BTreeMap<u64, &'static str> {
     let Plan { pages, timelines } = Plan::of(orders, payments, 1, stock, check_after);
     let ledger = Ledger::new(pages);
-    let progress = Progress::bar("replaying", (orders.len() + payments.len()) as u64);
-    replay::replay(WheelDriver::new(1), &ledger, &progress, &timelines, check_after);
-    progress.finish();
+    replay::replay(WheelDriver::new(1), &ledger, &timelines, check_after);
     // The one page has the orders in their sequence.
     let ends = ledger.into_pages().flat_map(|page| page.orders);
     orders.iter().zip(ends).map(|(order, ended)| (order.order_id, name(ended.state))).collect()

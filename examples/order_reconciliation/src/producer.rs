@@ -7,7 +7,6 @@
 use crate::engine::{self, Costs, Desk};
 use crate::ledger::{Ledger, Micros, OrderRef};
 use crate::plan::{Payment, Planned, Timeline};
-use crate::progress::Progress;
 
 /// Orders or payments in a batch.
 const BATCH: usize = 1_024;
@@ -18,7 +17,6 @@ const AHEAD: usize = 8;
 /// One thread's part of the job.
 pub(crate) struct Producer<'a, D: Desk> {
     ledger: &'a Ledger,
-    progress: &'a Progress,
     desk: D,
     page: u32,
     /// What is still to be done.
@@ -30,16 +28,10 @@ pub(crate) struct Producer<'a, D: Desk> {
 }
 
 impl<'a, D: Desk> Producer<'a, D> {
-    pub(crate) fn new(
-        ledger: &'a Ledger,
-        progress: &'a Progress,
-        desk: D,
-        page: u32,
-        timeline: &'a Timeline,
-    ) -> Self {
+    pub(crate) fn new(ledger: &'a Ledger, desk: D, page: u32, timeline: &'a Timeline) -> Self {
         let Timeline { orders, payments } = timeline;
         let (handles, costs) = (vec![None; orders.len()], Costs::default());
-        Self { ledger, progress, desk, page, orders, payments, handles, costs }
+        Self { ledger, desk, page, orders, payments, handles, costs }
     }
 
     /// When the next order or payment is planned.
@@ -53,11 +45,9 @@ impl<'a, D: Desk> Producer<'a, D> {
     pub(crate) fn work(&mut self, until: Micros) {
         while let Some(batch) = take(&mut self.orders, until) {
             self.place(batch);
-            self.progress.add(batch.len() as u64);
         }
         while let Some(batch) = take(&mut self.payments, until) {
             self.pay(batch);
-            self.progress.add(batch.len() as u64);
         }
     }
 

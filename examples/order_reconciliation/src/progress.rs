@@ -1,5 +1,5 @@
-//! A line that shows how far the work is: on standard error, and only if that is a terminal. `orders`
-//! has one too.
+//! A line that shows how far the work is: on standard error, and only if that is a terminal.
+//! `feed` and `audit` of `orders` show it.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,13 @@ pub struct Progress(Option<Arc<Mutex<Line>>>);
 
 struct Line {
     stage: String,
-    /// 0: the amount of work is unknown.
     length: u64,
     done: u64,
     drawn: Instant,
 }
 
 impl Progress {
-    /// A stage and its amount of work; 0 if that is unknown.
+    /// A stage and its amount of work.
     #[must_use]
     pub fn bar(stage: &str, length: u64) -> Self {
         let line = Line { stage: stage.to_owned(), length, done: 0, drawn: Instant::now() };
@@ -63,10 +62,7 @@ impl Progress {
 impl Line {
     fn text(&self) -> String {
         let Self { stage, length, done, .. } = self;
-        match (done * 100).checked_div(*length) {
-            Some(percent) => format!("{stage}: {percent} %"),
-            None => format!("{stage}: {done}"),
-        }
+        format!("{stage}: {} %", (done * 100).checked_div(*length).unwrap_or(100))
     }
 }
 

@@ -22,7 +22,6 @@ use crate::engine::{self, Costs, Desk, Driver};
 use crate::ledger::{Ledger, Micros, OrderRef};
 use crate::plan::Timeline;
 use crate::producer::Producer;
-use crate::progress::Progress;
 
 /// Files and options count in milliseconds.
 pub(crate) const MICROS_PER_MS: Micros = 1_000;
@@ -47,14 +46,13 @@ fn slice(check_after: Micros) -> Micros {
 pub(crate) fn replay<D: Driver>(
     driver: D,
     ledger: &Ledger,
-    progress: &Progress,
     timelines: &[Timeline],
     check_after: u64,
 ) -> Costs {
     let slice = slice(check_after * MICROS_PER_MS);
     thread::scope(|scope| {
         let hands = timelines.iter().zip(0..).map(|(timeline, page)| {
-            Hand::start(scope, Producer::new(ledger, progress, driver.desk(page), page, timeline))
+            Hand::start(scope, Producer::new(ledger, driver.desk(page), page, timeline))
         });
         let hands = hands.collect::<Vec<_>>();
         Replay { driver, ledger, hands, slice, due: Vec::with_capacity(BATCH), costs: Costs::default() }.run()

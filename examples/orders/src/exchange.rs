@@ -14,12 +14,12 @@ use crate::{EXIT_USAGE, Streams, client, token};
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Args {
-    /// Orders: CSV with the columns order_id, item, quantity, amount_cents and placed_at_ms, named by
-    /// its header. `order-reconciliation --write-sample DIR` writes such files
+    /// Orders: CSV with the header order_id,item,quantity,amount_cents,placed_at_ms.
+    /// `order-reconciliation --write-sample DIR` writes such files
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: PathBuf,
 
-    /// Payments: CSV with the columns order_id, amount_cents and paid_at_ms, named by its header
+    /// Payments: CSV with the header order_id,amount_cents,paid_at_ms
     #[arg(long, value_name = "FILE")]
     payments: Option<PathBuf>,
 

@@ -1,14 +1,11 @@
 //! Commands about the connection and the server.
 
-use std::net::SocketAddr;
-
 use constant_time_eq::constant_time_eq;
 
 use super::table::COMMANDS;
 use super::*;
 use crate::clock::wall_clock;
-use crate::protocol::parse_i64;
-use crate::session::{Ending, Session};
+use crate::session::Ending;
 
 /// The version of Redis whose semantics these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -146,27 +143,6 @@ pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
     if request.is(2, "on") || request.is(2, "off") { Ok(reply.ok()) } else { Err(SYNTAX.into()) }
 }
 
-/// A client's line of CLIENT LIST.
-fn line(desk: &Desk, session: &Session) -> String {
-    let Session { id, name, channels: [channels, patterns], queued, since, active, command, .. } = session;
-    let ([address, local], name) = (addresses(session), quoted(name));
-    let command = command.map_or("NULL", |it| COMMANDS[usize::from(it)].name);
-    let queued = queued.as_ref().map_or(-1, |it| it.len() as i64);
-    let flags = if session.subscriptions() > 0 { "P" } else { "N" };
-    let (sub, psub, protocol) = (channels.len(), patterns.len(), 2 + u8::from(session.is_resp3));
-    let [age, idle] = [since, active].map(|tick| (desk.shared.clock.tick() as u64 - tick) / 1_000);
-    format!(
-        "id={} addr={address} laddr={local} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
-         psub={psub} multi={queued} tot-mem={} cmd={command} user=default resp={protocol}\n",
-        id.number, session.counted
-    )
-}
-
-/// CLIENT INFO: the client's own line.
-pub(super) fn own_line(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.text(&line(desk, &desk.sessions[request.client])))
-}
-
 /// CLIENT REPLY. Only ON is replied.
 pub(super) fn mute(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let session = &mut desk.sessions[request.client];
@@ -178,60 +154,6 @@ pub(super) fn mute(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
     }
     session.replies.is_muted = !request.is(2, "on");
     Ok(reply.ok())
-}
-
-/// The client's address, and the server's.
-fn addresses(session: &Session) -> [String; 2] {
-    let address = |it: Option<SocketAddr>| it.map_or(String::new(), |it| it.to_string());
-    let stream = session.stream.as_ref();
-    [stream.and_then(|it| it.peer_addr().ok()), stream.and_then(|it| it.local_addr().ok())].map(address)
-}
-
-/// CLIENT LIST. Clients move meanwhile: one that does is in the list, or not, or twice.
-pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.welcome_all();
-    Ok(reply.bulk(desk.sessions.iter().map(|(_, session)| line(desk, session)).collect::<String>()))
-}
-
-/// CLIENT KILL, with an address, or with filters that a client has to pass.
-pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.welcome_all();
-    let (is_short, mut killed, args) = (request.len() == 3, 0, request.len());
-    for at in (2..args).step_by(2).filter(|_| !is_short) {
-        let value = request.from(at + 1).next().ok_or(SYNTAX)?;
-        let is_number = parse_i64(value).is_some_and(|id| id > 0);
-        match &request.arg(at).to_ascii_lowercase()[..] {
-            b"id" if !is_number => return Err("client-id should be greater than 0".into()),
-            b"addr" | b"laddr" | b"id" => {}
-            b"skipme" if request.is(at + 1, "yes") || request.is(at + 1, "no") => {}
-            _ => return Err(SYNTAX.into()),
-        }
-    }
-    for slot in desk.slots() {
-        let session = &desk.sessions[slot];
-        let ([address, local], number) = (addresses(session), session.id.number.to_string());
-        let (mut fits, mut is_spared) = (true, !is_short && slot == request.client);
-        // An address alone stands where the value of a filter would.
-        for at in (if is_short { 1 } else { 2 }..args).step_by(2) {
-            let value = request.arg(at + 1);
-            match &request.arg(at).to_ascii_lowercase()[..] {
-                b"addr" | b"kill" => fits &= value == address.as_bytes(),
-                b"laddr" => fits &= value == local.as_bytes(),
-                b"id" => fits &= value == number.as_bytes(),
-                _ => is_spared &= !request.is(at + 1, "no"),
-            }
-        }
-        if fits && !is_spared {
-            killed += 1;
-            desk.sessions[slot].ending =
-                if slot == request.client { Ending::WhenAnswered } else { Ending::Now };
-            desk.touch(slot);
-        }
-    }
-    if is_short && killed == 0 {
-        return Err("No such client".into());
-    }
-    Ok(if is_short { reply.ok() } else { reply.integer(killed) })
 }
 
 /// The subcommands of a command.

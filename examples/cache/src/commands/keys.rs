@@ -60,10 +60,8 @@ pub(super) fn rename(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
     if is_done && from.1 != to.1 {
         let entry = keys.remove(place);
         keys.find(to.0, to.1).map(|place| keys.remove(place));
-        let (place, expires) = (keys.set_value(to.0, to.1, b"", None), entry.expires);
-        let (buffer, start, len) = entry.into_buffer();
-        keys.adopt(place, buffer, start, len);
-        if let Some(deadline) = expires {
+        let place = keys.set_value(to.0, to.1, entry.value(), None);
+        if let Some(deadline) = entry.expires {
             keys.set_deadline(place, deadline);
         }
         keys.events.add(Class::GENERIC, "rename_from", from.1);

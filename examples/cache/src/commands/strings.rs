@@ -80,9 +80,7 @@ pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     if !is_set {
         return Ok(());
     }
-    let place = keys.set_value(request.hash, key, if request.is_great { b"" } else { value }, found);
-    let from_end = request.bytes.as_ptr_range().end as usize - value.as_ptr() as usize;
-    keys.great = request.is_great.then_some((place, from_end, value.len()));
+    let place = keys.set_value(request.hash, key, value, found);
     keys.events.add(Class::STRING, "set", key);
     if let Some(deadline) = expiry {
         keys.set_deadline(place, deadline);

@@ -6,15 +6,12 @@ use crate::commands::table::MGET;
 use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
 
-/// A value of so many bytes is not copied: its client moves to the thread of the key, which takes the buffer over.
-pub(super) const GREAT: usize = 1024 * 1024;
-
 /// A thread that has given so many bytes of replies, to another one or to an MGET of its own client, does
 /// something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
 
-/// A client of another thread gets one reply that is longer than this at a time.
-const GREAT_REPLY: usize = 128 * 1024;
+/// A batch with longer replies goes back to the thread that has made them, once they have been copied.
+const LONG_REPLIES: usize = 128 * 1024;
 
 /// Once a thread has given so many bytes of replies to a transaction, its commands that only read are refused.
 const TRANSACTION_REPLIES: usize = 512 * 1024 * 1024;
@@ -25,7 +22,6 @@ impl Desk {
             return;
         }
         let (is_resp3, found) = (self.sessions[slot].is_resp3, table::find(request));
-        self.sessions[slot].command = found.as_ref().ok().copied();
         let refusal = match found {
             // A browser, which a web page has sent here: what follows may be commands.
             Err(_) if request.is(0, "post") || request.is(0, "host:") => {
@@ -101,7 +97,6 @@ impl Desk {
             let request = Request { client: slot, is_resp3, is_joined: true, ..*queued };
             self.run(&COMMANDS[usize::from(request.command)], &request)
                 .unwrap_or_else(|refusal| self.refuse(slot, &refusal));
-            true
         });
         Ok(self.release(slot))
     }
@@ -152,7 +147,7 @@ impl Desk {
                 self.go_on(request.client, request.is_joined);
             }
             Run::EachKey(_, step, fold) => {
-                let home = self.expect(Some((fold, (request.len() - 1) / step)), None, request);
+                let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
                 for (key, part) in (1..request.len()).step_by(step).zip(0..) {
                     let (hash, thread) = self.shared.placement.of(request.arg(key));
                     let spans = [request.spans[0], request.spans[key], request.spans[key + step - 1]];
@@ -162,7 +157,7 @@ impl Desk {
             }
             Run::Threads(choose, _, fold) => {
                 let threads = choose(self, request)?;
-                let home = self.expect(Some((fold, threads.len())), None, request);
+                let home = self.expect(Some((fold, threads.len())), request);
                 for (thread, part) in threads.into_iter().zip(0..) {
                     self.run_part(thread, Address { part, ..home }, request);
                 }
@@ -175,14 +170,11 @@ impl Desk {
 
     fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
         let (hash, thread) = self.shared.placement.of(request.arg(key));
-        let is_great = !request.is_joined && request.from(2).any(|arg| arg.len() >= GREAT);
-        let (request, session) = (Request { hash, is_great, ..*request }, &self.sessions[request.client]);
+        let request = Request { hash, ..*request };
         if thread == self.number {
             self.run_here(&request);
-        } else if is_great && session.watched.is_empty() && session.subscriptions() == 0 {
-            self.move_to(request.client, thread);
         } else {
-            let home = self.expect(None, Some(thread), &request);
+            let home = self.expect(None, &request);
             self.forward(thread, home, &request);
         }
     }
@@ -230,15 +222,10 @@ impl Desk {
     }
 
     /// Reserves the place for a reply that comes later; with `parts`, in that many parts, which are folded.
-    fn expect(
-        &mut self,
-        parts: Option<(Fold, usize)>,
-        thread: Option<usize>,
-        request: &Request<'_>,
-    ) -> Address {
+    fn expect(&mut self, parts: Option<(Fold, usize)>, request: &Request<'_>) -> Address {
         let session = &mut self.sessions[request.client];
         let gather = parts.map(|(fold, parts)| Gather::new(fold, parts, request.is_resp3));
-        Address { session: session.id, reply: session.replies.expect(gather, thread), part: 0 }
+        Address { session: session.id, reply: session.replies.expect(gather), part: 0 }
     }
 
     /// Runs a part of a command in its thread, which may be this one.
@@ -262,77 +249,27 @@ impl Desk {
             Message::Work(batch) => self.work(from, batch),
             Message::Done(batch) => {
                 batch.replies().for_each(|(home, reply)| self.answer(home, reply));
-                if batch.replies_len() > GREAT_REPLY {
+                if batch.replies_len() > LONG_REPLIES {
                     self.mailbox.send(from, Message::Used(batch));
                 }
             }
             Message::Used(batch) => drop(batch),
-            Message::Deferred(id) => match self.sessions.get_mut(id.slot).filter(|it| it.id == id) {
-                Some(session) => {
-                    session.deferred_by.push(from);
-                    self.touch(id.slot);
-                }
-                None => self.let_go_on(vec![from], id),
-            },
-            Message::GoOn(id) => self.go_on_for(from, id),
         }
     }
 
-    /// Does what another thread asks for, and sends the replies back. What a client asks for behind a great reply is
-    /// deferred until it has taken the reply: nobody knows how long the next ones are.
+    /// Does what another thread asks for, and sends the replies back.
     fn work(&mut self, from: usize, mut batch: Batch) {
-        let mut great = Vec::new();
-        let rest = batch.run(REPLIES_AT_ONCE, |home, request, reply| {
-            let (id, start) = (home.map_or(SessionId::default(), |it| it.session), reply.out.len());
-            if let Some(deferred) = self.deferred.get_mut(&(from, id.number)) {
-                deferred.add(home, request);
-                return false;
-            }
+        let rest = batch.run(REPLIES_AT_ONCE, |_, request, reply| {
+            let start = reply.out.len();
             self.perform(request, reply, start);
-            // A transaction is one piece.
-            if reply.out.len() - start > GREAT_REPLY && !request.is_joined {
-                self.deferred.insert((from, id.number), Batch::default());
-                great.push(id);
-            }
-            true
         });
         // Ordering: see `events_underway`.
         self.shared.events_underway.fetch_sub(batch.events, Ordering::Relaxed);
-        self.send_done(from, batch, great);
-        self.mailbox.put_back(from, rest);
-    }
-
-    /// Goes on for a client of another thread, until the replies are great again.
-    fn go_on_for(&mut self, from: usize, id: SessionId) {
-        let Some(mut batch) = self.deferred.remove(&(from, id.number)) else { return };
-        let mut len = 0;
-        let rest = batch.run(GREAT_REPLY, |_, request, reply| {
-            let waiting = reply.out.len();
-            self.perform(request, reply, waiting);
-            len = reply.out.len();
-            true
-        });
-        let is_great = len > GREAT_REPLY;
-        if is_great {
-            self.deferred.insert((from, id.number), rest.unwrap_or_default());
-        }
-        self.send_done(from, batch, if is_great { vec![id] } else { Vec::new() });
-    }
-
-    fn send_done(&mut self, from: usize, batch: Batch, great: Vec<SessionId>) {
         self.publish_events();
         if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
         }
-        great.into_iter().for_each(|id| self.mailbox.send(from, Message::Deferred(id)));
-    }
-
-    /// Threads may go on with what a client has asked for. The messages are sent in the next round.
-    pub(super) fn let_go_on(&mut self, threads: Vec<usize>, id: SessionId) {
-        for thread in threads {
-            self.mailbox.send(thread, Message::GoOn(id));
-            self.resuming.push(id.slot);
-        }
+        self.mailbox.put_back(from, rest);
     }
 
     /// Runs a command, or this thread's part of it. An error stands in place of its reply. So many bytes wait already
@@ -382,7 +319,6 @@ impl Desk {
                     self.mailbox.forward(thread, None, request);
                 }
             }
-            true
         });
     }
 }

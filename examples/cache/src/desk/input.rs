@@ -1,6 +1,5 @@
 //! From bytes to requests.
 
-use super::dispatch::GREAT;
 use super::*;
 use crate::clock::Step;
 use crate::worker::READ_AT_ONCE;
@@ -18,17 +17,12 @@ impl Desk {
         self.stats.add(Figure::BytesIn, bytes.len());
         self.put_off(slot);
         let mut input = std::mem::take(&mut self.sessions[slot].input);
-        if input.is_empty() && bytes.len() < GREAT {
+        if input.is_empty() {
             let consumed = self.consume(slot, bytes);
             input.extend_from_slice(&bytes[consumed..]);
         } else {
             input.extend_from_slice(bytes);
-            let mut consumed = self.consume(slot, &input);
-            while let Some((place, from_end, len)) = self.keyspace.great.take() {
-                let (start, rest) = (input.len() - from_end, input.split_off(consumed));
-                self.keyspace.adopt(place, std::mem::replace(&mut input, rest), start, len);
-                consumed = self.consume(slot, &input);
-            }
+            let consumed = self.consume(slot, &input);
             input.drain(..consumed);
         }
         let session = &mut self.sessions[slot];
@@ -70,14 +64,14 @@ impl Desk {
         if matches!(session.ending, Ending::Open | Ending::MovesTo(_)) { consumed } else { buffer.len() }
     }
 
-    /// Whether a client is listened to: it is not to end, it is not owed too much, the other threads
-    /// keep up, and no key is to take its buffer over.
+    /// Whether a client is listened to: it is not to end, it is not owed too much, and the other threads
+    /// keep up.
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         let has_more = !session.rest.is_empty();
         session.is_paused = has_more || session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
-        session.ending == Ending::Open && !session.is_paused && self.keyspace.great.is_none()
+        session.ending == Ending::Open && !session.is_paused
     }
 
     /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or left to

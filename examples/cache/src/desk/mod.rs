@@ -4,7 +4,6 @@
 mod dispatch;
 mod input;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,8 +55,6 @@ pub(crate) struct Desk {
     pub(crate) behind: Vec<SessionId>,
     /// How many of them are waited for.
     slow_subscribers: usize,
-    /// What clients of other threads have asked for behind a great reply, by the thread and the client.
-    deferred: HashMap<(usize, u64), Batch>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
     /// What the other threads' keys and buffers take, as of the start of the round.
@@ -69,10 +66,10 @@ impl Desk {
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
         let (shared, stats) = (shared.clone(), shared.stats[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), shared.timers[number].clone(), stats.clone());
-        let (sessions, dirty, resuming, newcomers, channels, behind, deferred) = Default::default();
+        let (sessions, dirty, resuming, newcomers, channels, behind) = Default::default();
         let settings = shared.settings.load_full();
         Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind, deferred,
+            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind,
             settings, mailbox, memory_of_others: 0, slow_subscribers: 0,
         }
     }
@@ -92,7 +89,6 @@ impl Desk {
             if session.ending == Ending::Open {
                 self.stats.add(Figure::Connections, 1);
                 session.is_authenticated = self.settings.password.is_empty();
-                session.since = self.keyspace.time.tick();
             } else {
                 session.ending = Ending::Open;
                 self.resuming.push(slot);
@@ -110,8 +106,6 @@ impl Desk {
         pubsub::leave_all(self, slot);
         let mut session = self.sessions.remove(slot);
         session.idle.take().and_then(|timer| self.keyspace.timers.cancel(timer));
-        let (threads, id) = (std::mem::take(&mut session.deferred_by), session.id);
-        self.let_go_on(threads, id);
         self.stats.sub(Figure::BufferBytes, std::mem::take(&mut session.counted));
         self.stats.sub(Figure::Clients, 1);
         if !matches!(session.ending, Ending::MovesTo(_)) && self.shared.dismiss() && self.shared.is_draining()
@@ -150,11 +144,6 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
-        let Session { replies, deferred_by, id, .. } = &mut **session;
-        let (threads, id) =
-            (deferred_by.extract_if(.., |it| replies.may_go_on(*it, allowance)).collect(), *id);
-        self.let_go_on(threads, id);
-        let session = &mut self.sessions[slot];
         if session.is_paused && !session.replies.are_too_many(allowance) && !self.mailbox.is_clogged {
             session.is_paused = false;
             self.resuming.push(slot);

@@ -83,19 +83,6 @@ impl Entry {
         self.data[start + at..start + end].copy_from_slice(part);
     }
 
-    /// The buffer with the value: where it begins, and its length.
-    pub(crate) fn into_buffer(self) -> (Vec<u8>, usize, usize) {
-        let (start, len) = (self.key_end(), self.value().len());
-        (self.data.into_vec(), start, len)
-    }
-
-    /// Takes over a buffer with the value, in place of none.
-    pub(crate) fn adopt(&mut self, mut buffer: Vec<u8>, start: usize, len: usize) {
-        buffer.truncate(start + len);
-        buffer.splice(..start, self.data.iter().copied());
-        self.data = buffer.into_boxed_slice();
-    }
-
     /// What is counted of the entry: itself, whether it has a deadline, and its bytes.
     pub(crate) fn counts(&self) -> [usize; 3] {
         let expires = usize::from(self.expires.is_some());
@@ -141,11 +128,5 @@ mod tests {
         }
         assert!(model.len() > 500_000 && copies < 20, "{copies} copies to {}", model.len());
         assert!(entry.data.len() < 2 * model.len() + 200);
-        let (buffer, start, len) = (*entry).into_buffer();
-        let mut other = Entry::new(Hash::default(), b"other", b"");
-        other.adopt(buffer, start, len);
-        assert_eq!((other.key(), other.value(), other.room()), (&b"other"[..], &model[..], 0));
-        other.set_value(b"short");
-        assert_eq!((other.key(), other.value()), (&b"other"[..], &b"short"[..]));
     }
 }

@@ -51,13 +51,12 @@ impl Batch {
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply, or returns false if another batch has the command now. If
-    /// the replies are longer than `max`, or with a `max` a step is over, it stops at the end of a transaction, and
-    /// returns the rest.
+    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, or with a `max` a step
+    /// is over, it stops at the end of a transaction, and returns the rest.
     pub(crate) fn run(
         &mut self,
         max: usize,
-        mut run: impl FnMut(Option<Address>, &Request<'_>, &mut Reply<'_>) -> bool,
+        mut run: impl FnMut(Option<Address>, &Request<'_>, &mut Reply<'_>),
     ) -> Option<Self> {
         let (mut start, mut done, step) = (self.start, 0, Step::begin());
         let is_bounded = max < usize::MAX;
@@ -70,9 +69,7 @@ impl Batch {
             let (bytes, spans) = (&self.bytes[..], &self.spans[start..spans_end as usize]);
             let known = Request { command, is_resp3, is_joined, hash, ..Request::default() };
             let request = Request { bytes, spans, client: NOWHERE, ..known };
-            if !run(item.home, &request, &mut Reply { out: &mut self.replies, is_resp3 }) {
-                item.home = None;
-            }
+            run(item.home, &request, &mut Reply { out: &mut self.replies, is_resp3 });
             item.reply_end = self.replies.len();
             (start, done) = (spans_end as usize, done + 1);
         }

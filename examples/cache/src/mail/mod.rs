@@ -17,7 +17,7 @@ use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::protocol::Request;
-use crate::session::{Address, SessionId};
+use crate::session::Address;
 use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
@@ -32,13 +32,9 @@ pub(crate) enum Message {
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
-    /// A batch with great replies, once they have been copied. If the thread that has made them frees them, too, their
+    /// A batch with long replies, once they have been copied. If the thread that has made them frees them, too, their
     /// memory is there for the next ones at once.
     Used(Batch),
-    /// The sender has given this client of the receiver a great reply, and defers what the client asks for next.
-    Deferred(SessionId),
-    /// This client of the sender has taken it: the receiver goes on.
-    GoOn(SessionId),
 }
 
 struct Bell {

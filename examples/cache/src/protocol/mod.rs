@@ -40,8 +40,6 @@ pub(crate) struct Request<'a> {
     pub(crate) client: usize,
     /// It runs in one piece with the command before it for the same thread: both are of one transaction.
     pub(crate) is_joined: bool,
-    /// It may have a great value, which the key takes over with the client's buffer.
-    pub(crate) is_great: bool,
     /// The hash of the key, if the command is for one key.
     pub(crate) hash: Hash,
 }

@@ -13,8 +13,6 @@ pub(crate) enum Fold {
     Any,
     /// If the parts are no numbers, as `Any`.
     Sum,
-    /// The parts are texts, which follow each other.
-    Text,
     /// None: each part is a reply, and they follow the header of an array.
     List,
     /// Each part is an array, whose elements are elements of the whole.
@@ -71,11 +69,6 @@ impl Gather {
                     reply.bulk(&parts[0][at]);
                     reply.integer(parts.iter().filter_map(|part| parse_i64(&part[at + 1])).sum());
                 }
-            }
-            Fold::Text => {
-                let texts = self.parts.iter().filter_map(|part| number(part));
-                let texts: Vec<_> = texts.map(|(len, text)| &text[..len as usize]).collect();
-                reply.text(&String::from_utf8_lossy(&texts.concat()));
             }
             Fold::Elements => {
                 let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();

@@ -56,8 +56,6 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
-    /// The last one that it has sent.
-    pub(crate) command: Option<u16>,
     /// Those it has subscribed to, and the patterns.
     pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
@@ -78,13 +76,10 @@ pub(crate) struct Session {
     pub(crate) is_silent: bool,
     pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
-    /// Threads that go on with its commands once it has taken what they have replied.
-    pub(crate) deferred_by: Vec<usize>,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
-    /// The ticks at which it came, and has been active.
-    pub(crate) since: Tick,
+    /// The tick at which it has been active.
     pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
     /// Events of keys wait for it, much of them. Since this tick, it has taken nothing.

@@ -12,12 +12,11 @@ const KEPT_BYTES: usize = 4 * 1024;
 
 enum Slot {
     Staged(Vec<u8>),
-    /// Another thread answers, which is named, or several threads answer parts of it. If it is muted, the answer only says that the
+    /// Another thread answers, or several threads answer parts of it. If it is muted, the answer only says that the
     /// command has run: a client does not move before.
     Missing {
         gather: Option<Box<Gather>>,
         is_muted: bool,
-        thread: Option<usize>,
     },
 }
 
@@ -59,9 +58,9 @@ impl Replies {
     }
 
     /// Reserves the next place for a reply that others give. Returns its number.
-    pub(crate) fn expect(&mut self, gather: Option<Gather>, thread: Option<usize>) -> u64 {
+    pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
         let (gather, is_muted) = (gather.map(Box::new), self.is_muted);
-        self.slots.push_back(Slot::Missing { gather, is_muted, thread });
+        self.slots.push_back(Slot::Missing { gather, is_muted });
         self.first + self.slots.len() as u64 - 1
     }
 
@@ -69,15 +68,15 @@ impl Replies {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
         let Some(slot) = self.slots.get_mut(number.wrapping_sub(self.first) as usize) else { return };
-        let Slot::Missing { gather, is_muted, .. } = slot else { return };
+        let Slot::Missing { gather, is_muted } = slot else { return };
         if let Some(gather) = gather
             && !gather.add(part, reply)
         {
             return;
         }
-        let (gather, is_muted, is_first) = (gather.take(), *is_muted, number == self.first);
+        let (gather, is_muted) = (gather.take(), *is_muted);
         let mut staged = Vec::new();
-        let buffer = if is_first { &mut self.out } else { &mut staged };
+        let buffer = if number == self.first { &mut self.out } else { &mut staged };
         match gather {
             _ if is_muted => {}
             Some(gather) => gather.write(buffer),
@@ -122,16 +121,6 @@ impl Replies {
     pub(crate) fn are_too_many(&self, allowance: usize) -> bool {
         let missing = self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH);
         self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
-    }
-
-    /// Whether a thread may give another great reply: little waits for the client, or little but for the next reply,
-    /// which this thread may have.
-    pub(crate) fn may_go_on(&self, with: usize, allowance: usize) -> bool {
-        let may_be_next = match self.slots.front() {
-            Some(Slot::Missing { thread, .. }) => thread.is_none_or(|it| it == with),
-            _ => true,
-        };
-        self.waiting() <= allowance || self.ready().len() <= allowance && may_be_next
     }
 
     pub(crate) fn waiting(&self) -> usize {

@@ -8,9 +8,6 @@ use mio::Interest;
 use super::*;
 use crate::session::Session;
 
-/// Bytes of a great argument that are read at once.
-const GREAT_READ: usize = 1024 * 1024;
-
 impl Worker {
     /// Registers the sockets of clients that have come in this round.
     pub(super) fn register(&mut self) -> io::Result<()> {
@@ -36,21 +33,7 @@ impl Worker {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
-        // The rest of a great argument goes where it is to be.
-        let is_great = session.parser.wants(session.input.len()) >= READ_AT_ONCE;
-        let read = if is_great {
-            let (before, room) = (session.input.len(), session.input.capacity() - session.input.len());
-            let read = stream.take(room.min(GREAT_READ) as u64).read_to_end(&mut session.input);
-            Some(session.input.len() - before).filter(|&len| len > 0).map_or(read, Ok)
-        } else {
-            stream.read(&mut self.buffer)
-        };
-        let (has_more, ending) = match read.map_err(|error| error.kind()) {
-            Ok(len @ 1..) if is_great => {
-                self.desk.stats.add(Figure::BytesIn, len);
-                self.desk.receive(slot, &[]);
-                (true, None)
-            }
+        let (has_more, ending) = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 self.desk.receive(slot, &self.buffer[..len]);
                 // A read that does not fill the buffer has emptied the socket, except for its end.

@@ -1,53 +1,5 @@
 use super::support::Server;
 use super::support::client::{Value, pipeline};
-use super::time::wait_for;
-
-/// The value of a field in a line of CLIENT LIST.
-fn field<'a>(line: &'a str, name: &str) -> &'a str {
-    line.split(' ').find_map(|it| it.strip_prefix(name)?.strip_prefix('=')).expect("the field")
-}
-
-#[test]
-fn clients_of_all_threads_are_listed_and_killed() {
-    let server = Server::cache(&["--threads", "3"]);
-    let mut others: Vec<_> = (0..6).map(|_| server.connect()).collect();
-    for (number, other) in others.iter_mut().enumerate() {
-        other.run("HELLO 3");
-        other.run(&format!("CLIENT SETNAME other{number}"));
-    }
-    others[0].run("SUBSCRIBE a");
-    others[0].run("PSUBSCRIBE a*");
-    others[1].run("MULTI");
-    others[1].run("GET a");
-    let mut client = server.connect();
-    let list = client.run("CLIENT LIST").text();
-    assert_eq!(list.lines().count(), 7, "{list}");
-    assert!(matches!(others[2].run("CLIENT LIST"), Value::Verbatim(_)));
-    let line = |name: &str| {
-        let found = list.lines().find(|line| field(line, "name") == name);
-        found.unwrap_or_else(|| panic!("{list}")).to_owned()
-    };
-    let (first, second) = (line("other0"), line("other1"));
-    assert_eq!(
-        ["flags", "sub", "psub", "multi", "resp"].map(|it| field(&first, it)),
-        ["P", "1", "1", "-1", "3"]
-    );
-    assert_eq!(["flags", "sub", "multi", "resp"].map(|it| field(&second, it)), ["N", "0", "1", "3"]);
-    assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "OK");
-    assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "ERR No such client");
-    let (listed, own) = (line(""), client.stream.local_addr().expect("its address").to_string());
-    assert_eq!([field(&listed, "addr"), field(&listed, "cmd")], [&own, "client|list"]);
-    assert_eq!([field(&first, "laddr"), field(&first, "cmd")], [&server.address.to_string(), "psubscribe"]);
-    assert_eq!(field(&second, "cmd"), "get");
-    let by_id = format!("CLIENT KILL ID {} ADDR {}", field(&second, "id"), field(&second, "addr"));
-    assert_eq!([client.run(&by_id).integer(), client.run(&by_id).integer()], [1, 0]);
-    assert_eq!(others[1].try_read(), None);
-    assert_eq!(client.run("CLIENT KILL SKIPME yes").integer(), 4);
-    wait_for(|| client.run("INFO clients").text().contains("connected_clients:1\r\n"));
-    let id = client.run("CLIENT ID").integer();
-    assert_eq!(client.run(&format!("CLIENT KILL ID {id} SKIPME no")).integer(), 1);
-    assert_eq!(client.try_read(), None);
-}
 
 /// "Try CLIENT HELP." leads somewhere.
 #[test]
@@ -95,9 +47,6 @@ fn replies_are_muted() {
         client.send(&pipeline(&skipped));
         assert_eq!(client.read(), Value::bulk(&format!("{}", key + 1)));
     }
-    let own = client.run("CLIENT INFO").text().trim_end().replacen("txt:", "", 1);
-    assert_eq!([field(&own, "sub"), field(&own, "resp")], ["1", "3"]);
-    assert!(publisher.run("CLIENT LIST").text().contains(&format!("id={} ", field(&own, "id"))));
 }
 
 /// Keys without a common tag are refused, and nothing is done, however many threads there are; with one, they are not.

@@ -6,7 +6,6 @@ mod drain;
 mod limits;
 mod memory;
 mod messages;
-mod moves;
 mod observe;
 mod operation;
 mod steps;

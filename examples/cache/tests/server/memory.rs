@@ -68,39 +68,6 @@ fn memory_of_great_values_goes_back() {
     }
 }
 
-/// Replies that are not read are few, whichever threads have the keys, and whatever was asked for before: nobody knows
-/// how long a reply is before another thread has given it.
-#[test]
-fn great_replies_come_one_at_a_time() {
-    for threads in ["1", "3"] {
-        let server = Server::cache(&["--threads", threads]);
-        let mut client = server.connect();
-        let (small, great) = (vec![b'x'; 10], vec![b'x'; 32 << 20]);
-        let keys: Vec<_> = (0..6).map(|key| format!("key{key}")).collect();
-        keys.iter().for_each(|key| _ = client.run_args(&[b"SET", key.as_bytes(), &great]));
-        keys.iter().for_each(|key| _ = client.run_args(&[b"SET", format!("s{key}").as_bytes(), &small]));
-        let before = server.peak();
-        let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
-        for client in &mut clients {
-            // So the server expects short replies.
-            (0..120).for_each(|number| _ = client.run(&format!("GET skey{}", number % 6)));
-            let stream: Vec<_> =
-                (0..24).flat_map(|number| encode(&["GET", &keys[number % keys.len()]])).collect();
-            client.send(&stream);
-        }
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        // Others go on, and so do the readers once they read.
-        assert_eq!(client.run("PING").text(), "PONG");
-        for client in &mut clients {
-            (0..24).for_each(|_| assert!(matches!(client.read(), Value::Bulk(it) if it == great)));
-        }
-        let (peak, one) = (server.peak() - before, great.len());
-        println!("{threads} threads: {} MiB more", peak >> 20);
-        // 64 MiB may wait for a client, and one reply of each other thread comes on top, which is copied.
-        assert!(peak < 3 * (3 + 2 * 3) * one, "{} MiB more with {threads} threads", peak >> 20);
-    }
-}
-
 /// The replies to a transaction are bounded: a command that only reads gets an error then.
 #[test]
 fn replies_to_a_transaction_are_bounded() {

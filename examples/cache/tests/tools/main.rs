@@ -1,5 +1,5 @@
-//! Sessions of the tools that people use: redis-cli, redis-benchmark, clients and cache libraries of Python and
-//! Node, clients of Rust and C, and units of Redis's own test suite.
+//! Sessions of the tools that people use: redis-cli, redis-benchmark, redis-py, node-redis and ioredis, and units of
+//! Redis's own test suite.
 
 mod suite;
 #[path = "../support/mod.rs"]
@@ -8,9 +8,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use support::client::encode;
 use support::{Server, is_installed, skip};
 
 /// Runs a program with this input; its output. It has to succeed.
@@ -113,48 +111,6 @@ fn redis_py() {
     ["2", "3"].into_iter().for_each(|protocol| session_with_a_restart(&python, &[script, protocol]));
 }
 
-/// Events of a million keys that are due together reach redis-py and ioredis, which are slower than the cache.
-#[test]
-fn a_burst_of_events_reaches_clients() {
-    let (python, node) = (python("redis-py", &["redis"], "import redis"), node("burst.js"));
-    let script = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/burst.py"));
-    let clients = [python.map(|it| (it, script)), node.map(|it| (PathBuf::from("node"), it))];
-    let (server, keys) = (Server::cache(&["--threads", "2"]), 1_000_000);
-    let mut client = server.connect();
-    client.run("CONFIG SET notify-keyspace-events Ex");
-    let start = |(program, script)| {
-        let mut command = Command::new(program);
-        command.arg::<PathBuf>(script).args([server.port(), keys.to_string()]).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("the program starts");
-        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
-        assert_eq!(lines.next().expect("a line").expect("text"), "ready");
-        (process, lines)
-    };
-    let running: Vec<_> = clients.into_iter().flatten().map(start).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
-    let due = (now + 15_000).to_string();
-    for from in (0..keys).step_by(10_000) {
-        let set = |key: u32| encode(&["SET", &format!("key:{key}"), "v", "PXAT", &due]);
-        client.send(&(from..from + 10_000).flat_map(set).collect::<Vec<_>>());
-        (0..10_000).for_each(|_| assert_eq!(client.read().text(), "OK"));
-    }
-    for (mut process, mut lines) in running {
-        assert_eq!(lines.next().expect("a line").expect("text"), "all is well");
-        assert!(process.wait().expect("its end").success());
-    }
-}
-
-/// The caches of Python's web frameworks, by their defaults.
-#[test]
-fn cache_libraries() {
-    let packages = ["redis", "cachelib", "Flask-Caching", "Flask-Session", "Django", "aiocache"];
-    let import = "import redis, cachelib, flask_caching, flask_session, django, aiocache";
-    let Some(python) = python("cache-libraries", &packages, import) else { return };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/libraries.py");
-    let server = Server::cache(&["--threads", "2"]);
-    assert_eq!(run(&python, &[script, &server.port()], b""), "all is well\n");
-}
-
 /// A directory with the clients of Node, which npm installs, and with this script. `None`, with a message, if they
 /// cannot be installed.
 fn node(script: &str) -> Option<PathBuf> {
@@ -209,34 +165,4 @@ fn session_with_a_restart(program: &Path, args: &[&str]) {
         assert!(process.wait().expect("its end").success());
         drop(server);
     }
-}
-
-/// Clients that are crates, in a package of their own.
-#[test]
-fn redis_rs_and_fred() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates");
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/crates/Cargo.toml");
-    let cargo = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(args).args(["--quiet", "--manifest-path", manifest]).status().expect("cargo")
-    };
-    if !cargo(&["fetch"]).success() {
-        return skip("redis-rs and fred cannot be fetched");
-    }
-    let place = target.to_str().expect("a path");
-    assert!(cargo(&["build", "--target-dir", place]).success());
-    let program = target.join("debug/cache-clients");
-    ["redis", "fred"].into_iter().for_each(|client| session_with_a_restart(&program, &[client]));
-}
-
-/// Debian's hiredis.
-#[test]
-fn hiredis() {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hiredis-session");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.c");
-    if !Path::new("/usr/include/hiredis/hiredis.h").exists() {
-        return skip("there is no libhiredis-dev");
-    }
-    run("cc", &["-Wall", "-Werror", source, "-o", program.to_str().expect("a path"), "-lhiredis"], b"");
-    session_with_a_restart(&program, &[]);
 }
