@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use order_reconciliation::durations;
 
-use crate::{audit, check, feed, serve};
+use crate::{audit, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -28,7 +28,6 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Feed(feed::Args),
     Audit(audit::Args),
-    Check(check::Args),
 }
 
 impl Cli {

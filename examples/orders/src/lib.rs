@@ -12,13 +12,12 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `check.rs` has the subcommand `check`; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
+//! arguments; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line.
 
 #[macro_use]
 mod log;
 
 mod audit;
-mod check;
 mod cli;
 mod client;
 mod cluster;
@@ -36,9 +35,9 @@ use cli::{Cli, Command};
 
 pub use order_reconciliation::Streams;
 
-/// All went well; for `audit` and `check`, there is no difference.
+/// All went well; for `audit`, there is no difference.
 pub(crate) const EXIT_OK: u8 = 0;
-/// An audit or a check has found a difference, or a server has found a line invalid.
+/// An audit has found a difference, or a server has found a line invalid.
 pub(crate) const EXIT_BROKEN: u8 = 1;
 /// Wrong arguments, a file that cannot be read or written, or a server that does not answer.
 pub(crate) const EXIT_USAGE: u8 = 2;
@@ -49,7 +48,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
         Ok(Command::Audit(args)) => audit::run(&args, streams),
-        Ok(Command::Check(args)) => check::check(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

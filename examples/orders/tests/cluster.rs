@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,8 +9,8 @@ use std::time::Duration;
 
 use support::lossy::{self, Kind};
 use support::nats::{Nats, Worker};
-use support::shop::{self, get, metric};
-use support::{Directory, PROGRAM, until};
+use support::shop::{self, get};
+use support::{Directory, until};
 
 /// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
 fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
@@ -19,10 +18,7 @@ fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args:
 }
 
 fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, args: &[&str]) -> (i32, String) {
-    let mut command = Command::new(PROGRAM);
-    command.args([subcommand, option, urls]).args(args);
-    command.arg("--orders").arg(directory.path().join("orders.csv"));
-    command.arg("--payments").arg(directory.path().join("payments.csv"));
+    let mut command = support::with_files(directory.path(), subcommand, [option, urls], args);
     let output = command.output().expect("the program starts");
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("the program writes text"))
@@ -46,8 +42,6 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     until("each has a share", || owned(&first) >= 2 && owned(&second) >= 2);
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
     assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
-    let late = fed.lines().any(|line| line.starts_with("| payments | late | "));
-    assert!(late, "the files have late payments: {fed}");
     // When one worker ends, the other one takes its partitions at once.
     assert_eq!(first.terminate(), Some(0));
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
@@ -55,7 +49,7 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     let metrics = get(&second, "/metrics").text();
     assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
     assert_eq!(get(&second, "/healthz").status, 200);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
     assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
     assert!(!fed.contains("| payments | counted |"), "{fed}");
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered"]);
@@ -79,50 +73,26 @@ fn publish(nats: &Nats, subject: &str, payload: &str) {
 
 /// What cannot be decided, or has an answer that would be too long, costs itself: the partitions go on.
 #[test]
-fn a_message_that_cannot_be_decided_is_set_aside() {
-    let directory = Directory::new("cluster-aside");
+fn a_message_that_cannot_be_decided_costs_itself() {
+    let directory = Directory::new("cluster-odd");
     sample(&directory);
     let nats = Nats::start(&directory, 1);
     let args = ["--partitions", "3", "--check-after", "1h", "--listen", "127.0.0.1:0", "--token", "s3cret"];
     let worker = Worker::start("one", &nats, &args);
     until("it owns all", || worker.count("partition ") == 3);
+    // No stream has this subject.
     publish(&nats, "shop.2.refunds", "{}");
     publish(&nats, "shop.0.orders", &format!("{{\"quantity\":\"{}\"}}", "\\u0001".repeat(100_000)));
     publish(&nats, "shop.1.payments", "\u{1}[\n\n");
     publish(&nats, "shop.1.orders", "{\"order_id\":\"one\"}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
     assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
     assert_eq!(get(&worker, "/metrics").status, 401);
     let metrics = shop::ask(&worker, "/metrics", &["authorization: Bearer s3cret"]);
     assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
-    assert!(metrics.text().contains("\norders_set_aside_total 1\n"), "{}", metrics.text());
+    assert!(metrics.text().contains("\norders_invalid_lines_total 3\n"), "{}", metrics.text());
     let (_, found) = run(&directory, "audit", "--from", &nats, &[]);
     assert!(found.contains("| what must hold | differences |"), "lines without an order are no end: {found}");
-}
-
-/// A front end that addresses every partition: the one of the item decides. A payment that does not name
-/// its item belongs where its order is known.
-#[test]
-fn what_is_published_to_four_partitions_is_decided_once() {
-    let directory = Directory::new("cluster-four");
-    let nats = Nats::start(&directory, 1);
-    let args = ["--partitions", "4", "--stock", "1", "--check-after", "1h", "--listen", "127.0.0.1:0"];
-    let worker = Worker::start("one", &nats, &args);
-    until("it owns all", || worker.count("partition ") == 4);
-    let publish = |kind: &str, line: &str, last: &str| {
-        (0..4).for_each(|partition| publish(&nats, &format!("shop.{partition}.{kind}"), line));
-        until(last, || get(&worker, "/metrics").text().contains(&format!("\n{last}\n")));
-    };
-    let order = "{\"order_id\":7,\"item\":\"nut\",\"quantity\":1,\"amount_cents\":9}";
-    publish("orders", order, "orders_invalid_lines_total 3");
-    until("it is placed", || metric(&worker, "orders_pending") == 1.0);
-    let payment = "{\"payment_id\":\"p-1\",\"order_id\":7,\"amount_cents\":4}";
-    publish("payments", payment, "orders_payments_total{status=\"unknown_order\"} 3");
-    let payment = "{\"payment_id\":\"p-2\",\"order_id\":7,\"item\":\"nut\",\"amount_cents\":5}";
-    publish("payments", payment, "orders_invalid_lines_total 6");
-    publish("payments", payment, "orders_payments_total{status=\"duplicate\"} 1");
-    assert_eq!(metric(&worker, "orders_answered_total{status=\"placed\"}"), 1.0);
-    assert_eq!(metric(&worker, "orders_payments_total{status=\"counted\"}"), 2.0);
 }
 
 #[test]
@@ -134,7 +104,7 @@ fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
     worker.wait_until_ready();
     let (code, found) = run(&directory, "audit", "--from", &nats, &[]);
     assert!(code == 1 && found.contains("4000 orders have neither outcome nor refusal"), "{found}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
     assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
     let (code, found) =
         run(&directory, "audit", "--from", &nats, &["--wait", "--as-answered", "--stock", "90"]);
@@ -159,27 +129,11 @@ fn deliveries_that_are_lost_are_read_again() {
     });
     let worker = Worker::start_at("one", &urls, &["--partitions", "3", "--check-after", "2s"]);
     worker.wait_until_ready();
-    let args = ["--batch", "30", "--skip-late", "--give-up-after", "60s"];
+    let args = ["--batch", "30", "--give-up-after", "60s"];
     let (code, fed) = run_at(&directory, "feed", "--to", &urls, &args);
     assert!(code == 0 && fed.contains("did not come"), "{fed}");
     let (code, found) = run_at(&directory, "audit", "--from", &urls, &["--wait", "--as-answered"]);
     assert!(code == 0 && found.contains("no difference"), "{found}");
-}
-
-/// A worker holds a partition whose log never reaches it; another one has its share already.
-#[test]
-fn a_partition_that_its_owner_cannot_read_goes_to_another_worker() {
-    let directory = Directory::new("cluster-deaf");
-    let nats = Nats::start(&directory, 1);
-    let urls = lossy::start(nats.address(), |delivery| {
-        delivery.stream == "shop-0" && delivery.kind == Kind::Delivered
-    });
-    let args = ["--partitions", "2", "--lease", "1s"];
-    let deaf = Worker::start_at("one", &urls, &args);
-    until("it has the other partition", || deaf.line("partition 1 owned").is_some());
-    let other = Worker::start("two", &nats, &args);
-    until("another worker serves it", || other.line("partition 0 owned").is_some());
-    assert!(deaf.line("partition 0 owned").is_none());
 }
 
 /// A worker sees nothing of the bucket any more, as if all that it can reach of it lagged for ever. Another
@@ -201,12 +155,12 @@ fn two_that_believe_to_have_the_same_partitions_decide_once() {
     stale.store(true, Ordering::SeqCst);
     let second = Worker::start("two", &nats, &args);
     until("another one owns a part", || second.count("partition ") == 1);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late", "--batch", "10"]);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "10"]);
     assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
     let audit = ["--wait", "--as-answered", "--stock", "90"];
     let (code, found) = run(&directory, "audit", "--from", &nats, &audit);
     assert!(code == 0 && found.contains("no difference"), "{found}");
-    let is_lost = |line: &str| line.ends_with(" lost") || line.contains("given up");
+    let is_lost = |line: &str| line.ends_with(" lost");
     assert!(first.said(is_lost).is_none(), "it has not learnt that it lost them");
     let is_refused = |line: &str| line.contains("wrong last sequence");
     assert!(first.said(is_refused).or(second.said(is_refused)).is_some(), "one of them was refused");
@@ -231,7 +185,7 @@ fn what_was_not_acknowledged_is_sent_again_and_decided_once() {
     });
     let (directory, urls) = (&directory, &urls);
     let (code, fed) = thread::scope(|scope| {
-        let sent = ["--batch", "30", "--skip-late", "--give-up-after", "60s"];
+        let sent = ["--batch", "30", "--give-up-after", "60s"];
         let fed = scope.spawn(move || run_at(directory, "feed", "--to", urls, &sent));
         until("acknowledgements are lost", || lost.load(Ordering::Relaxed) >= 8);
         nats.restart(0, Duration::ZERO);

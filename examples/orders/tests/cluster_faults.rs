@@ -9,20 +9,21 @@
 //! Three workers share the partitions. While a feed sends orders and payments at a steady pace, faults
 //! follow each other: a worker is killed and started again; a worker is stopped for longer than its
 //! lease, and goes on without knowing it; a server is killed and comes back; a fourth worker comes,
-//! and goes. With `--cuts N` the only fault is that a worker's connection falls silent, N times. At the end every order must have one outcome, or be sold out, as a replay decides it from
-//! the answers; nothing is oversold, and nothing early.
+//! and goes. With `--cuts N` the only fault is that a worker's connection falls silent, N times. At the end every
+//! order must have one outcome, or be sold out, as a replay decides it from the answers; nothing is oversold, and
+//! nothing early.
 
 mod support;
 
 use std::fmt::Write;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use support::lossy::Proxy;
 use support::nats::{Nats, Worker};
-use support::silent::Silent;
-use support::{Directory, PROGRAM, options};
+use support::{Directory, options};
 
 const CHECK_AFTER: u64 = 1_500;
 const STOCK: &str = "1000";
@@ -78,21 +79,12 @@ fn write_files(directory: &Directory, seconds: u64, rate: u64) {
     fs::write(directory.path().join("payments.csv"), payments).expect("a file");
 }
 
-fn start(
-    subcommand: &str,
-    option: &str,
-    nats: &Nats,
-    directory: &Directory,
-    args: &[&str],
-) -> std::process::Child {
-    let mut command = Command::new(PROGRAM);
-    command.arg(subcommand).args([option, &nats.urls()]).args(args);
-    command.arg("--orders").arg(directory.path().join("orders.csv"));
-    command.arg("--payments").arg(directory.path().join("payments.csv"));
+fn start(subcommand: &str, option: &str, nats: &Nats, directory: &Directory, args: &[&str]) -> Child {
+    let mut command = support::with_files(directory.path(), subcommand, [option, &nats.urls()], args);
     command.stdout(Stdio::piped()).spawn().expect("the program starts")
 }
 
-fn end(child: std::process::Child) -> String {
+fn end(child: Child) -> String {
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("the program writes text");
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -115,7 +107,7 @@ struct Scene {
     lease: Duration,
     workers: Vec<Worker>,
     /// A proxy for each of the workers that stay, before the first server.
-    proxies: Vec<Silent>,
+    proxies: Vec<Proxy>,
     rng: fastrand::Rng,
     done: Done,
     server_killed: Instant,
@@ -125,7 +117,7 @@ impl Scene {
     fn new(nats: Nats, lease: Duration, servers: usize, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         let (done, server_killed) = (Done::default(), Instant::now());
-        let proxies = NAMES.iter().map(|_| Silent::start(nats.address())).collect();
+        let proxies = NAMES.iter().map(|_| Proxy::start(nats.address(), |_| false)).collect();
         let workers = Vec::new();
         let mut scene = Self { nats, servers, lease, workers, proxies, rng, done, server_killed };
         scene.workers = NAMES.iter().map(|name| scene.worker(name)).collect();
@@ -138,7 +130,7 @@ impl Scene {
         let check_after = format!("{CHECK_AFTER}ms");
         let shop = ["--partitions", "6", "--check-after", &check_after, "--stock", STOCK];
         let own = ["--replicas", &replicas, "--lease", &lease, "--snapshot-every", "1000"];
-        let proxy = NAMES.iter().position(|own| *own == name).map(|number| self.proxies[number].url());
+        let proxy = NAMES.iter().position(|own| *own == name).map(|number| self.proxies[number].url.clone());
         // With several servers, a worker goes from one to the other.
         let urls = proxy.filter(|_| self.servers == 1).unwrap_or_else(|| self.nats.urls());
         Worker::start_at(name, &urls, &[&shop[..], &own].concat())

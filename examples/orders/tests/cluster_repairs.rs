@@ -5,11 +5,12 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::stream;
+use async_nats::ConnectOptions;
+use async_nats::jetstream::{self, stream};
 use futures_util::{FutureExt, StreamExt};
-use support::nats::Worker;
+use support::nats::{Nats, Worker};
 use support::shop::{Shop, get, metric, run};
-use support::until;
+use support::{Directory, until};
 
 /// Without NATS a worker says what it waits for, at its start and later, and `/healthz` is no success.
 #[test]
@@ -34,48 +35,6 @@ fn a_worker_without_nats_says_so() {
     shop.answered(0, 1, "placed");
 }
 
-/// A broker that takes 128 KiB in a message: orders, their checks and snapshots pass. One that takes 64 KiB
-/// gets the answers to one message as several results.
-#[test]
-fn batches_follow_the_largest_message_that_the_broker_takes() {
-    let shop = Shop::new("repair-payload", "max_payload: 131072\n");
-    support::sample(shop.directory.path(), &["--count", "30000", "--items", "2"]);
-    let args = ["--partitions", "2", "--check-after", "4s", "--snapshot-every", "2000"];
-    let worker = Worker::start("one", &shop.nats, &args);
-    worker.wait_until_ready();
-    let files =
-        ["orders.csv", "payments.csv"].map(|name| shop.directory.path().join(name).display().to_string());
-    let (urls, files) = (shop.nats.urls(), ["--orders", &files[0], "--payments", &files[1]]);
-    let feed = ["feed", "--to", &urls, "--skip-late", "--batch", "2000", "--connections", "2"];
-    let (code, fed) = run(&[&feed, &files[..]].concat());
-    assert!(code == Some(0) && fed.contains("| orders | placed | 30000 |"), "{fed}");
-    let audit = ["audit", "--from", &urls, "--wait", "--as-answered"];
-    let (code, found) = run(&[&audit, &files[..]].concat());
-    assert!(
-        code == Some(0) && found.contains("30000 outcomes") && found.contains("no difference"),
-        "{found}"
-    );
-    assert_eq!(worker.count("partition 0 begins again") + worker.count("partition 1 begins again"), 0);
-    // More orders in one message than one result can answer.
-    let small = Shop::new("repair-small-payload", "max_payload: 65536\n");
-    let worker = small.started("one", &[]);
-    let order = |id| {
-        let item = &small.items[0];
-        format!("{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":1}}\n")
-    };
-    let orders = (10_000_000_000_000_000_000_u64..10_000_000_000_000_000_600).map(order);
-    // What is said of them is longer than they are.
-    let wrong = std::iter::repeat_n("{\"order_id\":1}\n".to_owned(), 400);
-    small.publish("shop.0.orders", orders.chain(wrong).collect());
-    small.answered(0, 10_000_000_000_000_000_599, "placed");
-    let wrong = || small.results(0).iter().filter(|line| line.contains("is missing")).count();
-    until("all are answered", || wrong() == 400);
-    assert!(small.stream("results-0").cached_info().state.messages >= 2, "several results");
-    drop(worker);
-    let next = small.started("two", &[]);
-    small.expect_all_is_well(&next);
-}
-
 #[test]
 fn streams_that_would_lose_messages_other_replicas_and_other_settings_are_refused_at_once() {
     let shop = Shop::new("repair-streams", "");
@@ -96,7 +55,10 @@ fn streams_that_would_lose_messages_other_replicas_and_other_settings_are_refuse
     let limited = stream::Config { max_age: Duration::from_secs(7_200), ..log_config(&shop, 1) };
     shop.runtime.block_on(shop.jetstream().update_stream(&limited)).expect("it is changed");
     let said = serve(&["--check-after", "1h"]);
-    assert!(said.contains("shop-1 has max_age 2h, not 0ms"), "{said}");
+    assert!(said.contains("shop-1 has max_age 2h, not 0s"), "{said}");
+    let small = Shop::new("repair-payload", "max_payload: 524288\n");
+    let (code, said) = run(&["serve", "--nats", &small.nats.urls()]);
+    assert!(code == Some(2) && said.contains("it must be at least 1048576"), "{said}");
 }
 
 /// A bucket that `nats kv add` makes allows reads from any replica, also from one that lags. The heads of
@@ -158,41 +120,36 @@ fn a_log_that_was_purged_stops_its_partition_until_a_backup_is_restored() {
     shop.answered(0, 31, "placed");
 }
 
-#[test]
-fn a_lost_part_of_a_snapshot_stops_its_partition() {
-    let shop = Shop::new("repair-snapshot", "");
-    let worker = shop.started("one", &["--snapshot-every", "20"]);
-    shop.order(0, 1..=30);
-    shop.answered(0, 30, "placed");
-    until("there is a snapshot", || shop.has_snapshot(0));
-    drop(worker);
-    shop.delete("books", shop.last("books"));
-    let worker = shop.worker("two", &[]);
-    shop.expect_a_stop(&worker, "is damaged or lacks a part");
-}
+/// What the broker has lost: how, and what the worker says.
+type Loss = (&'static str, fn(&Shop), &'static str);
 
-/// A message that is deleted before it is decided costs itself; one that was decided stops its
-/// partition, since its orders are not known any more.
+const LOSSES: [Loss; 6] = [
+    ("snapshot", |shop| shop.delete("books", shop.last("books")), "is damaged or lacks a part"),
+    ("message", |shop| shop.delete("shop-0", shop.last("shop-0") - 1), "is no longer in the log"),
+    ("last", |shop| shop.delete("results-0", shop.last("results-0")), "the last result, message"),
+    ("results", |shop| shop.purge("results-0"), "the last result, message"),
+    ("stream", |shop| shop.delete_stream("results-0"), "the results of messages 1 to"),
+    ("foreign", |shop| shop.publish("results.0", "junk".to_owned()), "no worker has written it"),
+];
+
+/// A part of what was decided is lost, or something else stands there.
 #[test]
-fn a_message_that_was_deleted_is_passed_over() {
-    let shop = Shop::new("repair-deleted", "");
-    let worker = shop.started("one", &[]);
-    shop.order(0, [1]);
-    shop.answered(0, 1, "placed");
-    drop(worker);
-    shop.order(0, [2]);
-    let number = shop.stream("shop-0").cached_info().state.last_sequence;
-    shop.order(0, [3]);
-    shop.delete("shop-0", number);
-    let worker = shop.started("two", &[]);
-    shop.answered(0, 3, "placed");
-    let metrics = get(&worker, "/metrics").text();
-    assert!(metrics.contains("\norders_passed_over_total 1\n"), "{metrics}");
-    assert!(!shop.results(0).iter().any(|line| line.contains("\"order_id\":2,")));
-    drop(worker);
-    shop.delete("shop-0", number + 1);
-    let worker = shop.worker("three", &[]);
-    shop.expect_a_stop(&worker, "differ from those that stand");
+fn what_the_broker_has_lost_stops_its_partition_alone() {
+    for (name, lose, said) in LOSSES {
+        let shop = Shop::new(&format!("repair-{name}"), "");
+        let worker = shop.started("one", &["--snapshot-every", "20"]);
+        shop.order(0, 1..=30);
+        shop.answered(0, 30, "placed");
+        until("there is a snapshot", || shop.has_snapshot(0));
+        shop.order(0, [31]);
+        shop.answered(0, 31, "placed");
+        shop.order(0, [32]);
+        shop.answered(0, 32, "placed");
+        drop(worker);
+        lose(&shop);
+        let worker = shop.worker("two", &[]);
+        shop.expect_a_stop(&worker, said);
+    }
 }
 
 /// A stream is deleted: nothing else shows it before the next result.
@@ -203,7 +160,7 @@ fn a_stream_that_is_missing_stops_its_partition_alone() {
         let worker = shop.started("one", &[]);
         shop.order(0, 1..=5);
         shop.answered(0, 5, "placed");
-        shop.runtime.block_on(shop.jetstream().delete_stream(stream)).expect("it is deleted");
+        shop.delete_stream(stream);
         if stream == "results-0" {
             shop.order(0, [6]);
         }
@@ -211,4 +168,48 @@ fn a_stream_that_is_missing_stops_its_partition_alone() {
         let figures = ["ready", "partitions_stopped", "partitions_owned"];
         assert_eq!(figures.map(|name| metric(&worker, &format!("orders_{name}"))), [0.0, 1.0, 2.0]);
     }
+}
+
+/// With the users of the README, front ends can do what they have to, and nothing else.
+#[test]
+fn front_ends_cannot_write_what_workers_write() {
+    let readme = include_str!("../README.md");
+    let users = readme.split("```text\n").find(|part| part.starts_with("authorization {")).expect("users");
+    let users = users.split("```").next().expect("their end");
+    let directory = Directory::new("repair-users");
+    let nats = Nats::start_with(&directory, 1, users);
+    let url = |user: &str| nats.urls().replace("nats://", &format!("nats://{user}@"));
+    let (worker_url, front_url) = (url("worker:change-me"), url("front:change-me-too"));
+    let worker = Worker::start_at("one", &worker_url, &["--partitions", "2", "--check-after", "2s"]);
+    worker.wait_until_ready();
+    support::sample(directory.path(), &["--count", "300", "--items", "4"]);
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (orders, payments) = (file("orders.csv"), file("payments.csv"));
+    let files = ["--orders", &orders, "--payments", &payments];
+    let feed = ["feed", "--to", &front_url, "--check-after", "2s"];
+    let (code, said) = run(&[&feed[..], &files].concat());
+    assert!(code == Some(0) && said.contains("| orders | placed | 300 |"), "{said}");
+    let audit = ["audit", "--from", &front_url, "--wait", "--as-answered", "--check-after", "2s"];
+    let (code, said) = run(&[&audit[..], &files].concat());
+    assert!(code == Some(0) && said.contains("no difference"), "{said}");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let connect = async |user: &str, password: &str| {
+            let options = ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
+            options.connect(nats.urls()).await.expect("a connection")
+        };
+        let client = connect("worker", "change-me").await;
+        let (mine, name) = (jetstream::new(client), "results-0");
+        let last = async || mine.get_stream(name).await.expect("a stream").cached_info().state.last_sequence;
+        let before = last().await;
+        let client = connect("front", "change-me-too").await;
+        for subject in ["results.0", "books.0", "$KV.shop.worker.one", "$KV.shop.head.0", "shop.0.ticks"] {
+            let front = jetstream::context::ContextBuilder::new().timeout(Duration::from_millis(500));
+            let sent = front.build(client.clone()).publish(subject, "junk".into()).await;
+            assert!(sent.expect("it is sent").await.is_err(), "{subject}");
+        }
+        let front = jetstream::new(client);
+        assert!(front.delete_stream(name).await.is_err(), "nor may it delete");
+        assert_eq!(last().await, before);
+    });
 }

@@ -1,11 +1,11 @@
 //! A last commit that a crash tears: the storage under the store records every write, and a crash
-//! keeps what was synced, and of the later writes any part. `damage.rs` has a disk that flips bits.
+//! keeps what was synced, and of the later writes any part.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orders::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Recovery, Store};
+use orders::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Store};
 use redb::StorageBackend;
 
 /// Storage in memory, and what was done to it since `remember`.
@@ -114,33 +114,16 @@ fn changes(ended: std::ops::Range<u64>, placed: std::ops::Range<u64>) -> Changes
     changes
 }
 
-/// The orders that are pending, and the units reserved.
-#[derive(Default)]
-struct Seen(HashSet<u64>, HashMap<String, u64>);
-
-impl Recovery for Seen {
-    fn open(&mut self, order: Open) {
-        self.0.insert(order.order_id);
+/// Reads the orders that are pending, in parts.
+fn pending_orders(store: &Disk) -> HashSet<u64> {
+    let (mut seen, mut next) = (HashSet::new(), Some(0));
+    while let Some(first) = next {
+        let part = store.pending(first..u128::MAX, 7).expect("what is left can be read");
+        assert!(part.orders.is_sorted_by_key(Open::key));
+        next = part.next;
+        seen.extend(part.orders.iter().map(|order| order.order_id));
     }
-
-    fn sold(&mut self, _: String, _: u64) {}
-
-    fn reserved(&mut self, item: String, units: u64) {
-        self.1.insert(item, units);
-    }
-}
-
-impl Seen {
-    /// Reads what is pending, in parts.
-    fn pending(&mut self, store: &Disk) {
-        let mut next = Some(0);
-        while let Some(first) = next {
-            let part = store.pending(first..u128::MAX, 7).expect("what is left can be read");
-            assert!(part.damaged.is_empty() && part.orders.is_sorted_by_key(Open::key));
-            next = part.next;
-            part.orders.into_iter().for_each(|order| self.open(order));
-        }
-    }
+    seen
 }
 
 /// A store with forty orders, one of them ended, and the steps of a commit that ends thirty more and
@@ -162,21 +145,21 @@ fn recorded() -> (Vec<u8>, Vec<Step>) {
 fn reopen(bytes: Vec<u8>, what: &dyn Fn() -> String) -> bool {
     let tape = Tape::holding(bytes);
     let store = Disk::on(tape.clone()).unwrap_or_else(|error| panic!("{error}: {}", what()));
-    let mut seen = Seen::default();
-    let resume = store.recover(&mut seen).expect("what is left can be read");
-    seen.pending(&store);
+    let resume = store.recover().expect("what is left can be read");
+    let seen = pending_orders(&store);
     let there = resume.last_seq == 31;
     let (pending, seq, now) = if there { (32..71, 31, 41) } else { (2..41, 1, 41) };
     assert_eq!((resume.last_seq, resume.now), (seq, now), "{}", what());
-    assert_eq!(seen.0, pending.clone().collect(), "{}", what());
-    let mut reserved = HashMap::new();
+    assert_eq!(seen, pending.clone().collect(), "{}", what());
+    let mut reserved = HashMap::<String, u64>::new();
     for id in 1..100 {
         let found = store.open(id).expect("a look-up");
         assert_eq!(found, pending.contains(&id).then(|| order(id)), "order {id}: {}", what());
         let units = found.map(|order| (order.item, u64::from(order.quantity)));
         units.into_iter().for_each(|(item, units)| *reserved.entry(item).or_default() += units);
     }
-    assert_eq!((resume.pending, seen.1), (seen.0.len(), reserved), "{}", what());
+    let found = resume.reserved.into_iter().collect::<HashMap<_, _>>();
+    assert_eq!((resume.pending, found), (seen.len(), reserved), "{}", what());
     for id in 1..32 {
         let ended = store.ended(id).expect("a look-up").is_some();
         let paid = store.payment(&format!("p-{id}")).expect("a look-up").is_some();

@@ -6,9 +6,6 @@ use order_reconciliation::durations;
 
 use crate::exchange;
 
-/// The default of `--check-after`.
-pub(super) const CHECK_AFTER: Duration = Duration::from_secs(30 * 60);
-
 /// Compares all outcomes of a server with those of a replay of the same CSV files. Exits
 /// with 1 if there is a difference
 #[derive(Clone, Debug, clap::Args)]
@@ -38,8 +35,4 @@ pub(crate) struct Args {
     /// Waits until no order is pending
     #[arg(long)]
     pub(crate) wait: bool,
-
-    /// Looks at about N orders and their times one by one, spread over all [default: every order]
-    #[arg(long, value_name = "N")]
-    pub(crate) sample: Option<u64>,
 }

@@ -60,33 +60,9 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     let expected = outcomes(&files.orders, &files.payments, args.stock, check_after);
     let mut findings = Findings::default();
     let ends = findings.outcomes(&found, expected);
-    let looked_at = sample(&found, args.sample);
-    runtime.block_on(look(&source, &looked_at, kept(&files, &ends), &files, args.stock, &mut findings))?;
-    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::output)?;
-    if findings.differences() > 0 {
-        explain(args, &files, &found, streams.out)?;
-    }
+    runtime.block_on(look(&source, &found, kept(&files, &ends), &files, args.stock, &mut findings))?;
+    print(streams.out, &findings, &found).map_err(Failure::output)?;
     Ok(findings.differences())
-}
-
-/// Says so if the outcomes are those of a replay with the usual `--check-after`: then the one that was given
-/// is likely the server's own.
-fn explain(args: &Args, files: &Files, found: &[Outcome], out: &mut dyn Write) -> Result<(), Failure> {
-    if args.check_after == args::CHECK_AFTER {
-        return Ok(());
-    }
-    let usual = args::CHECK_AFTER.as_millis() as u64;
-    let mut findings = Findings::default();
-    findings.outcomes(found, outcomes(&files.orders, &files.payments, args.stock, usual));
-    if findings.differences() > 0 {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "without --check-after every outcome is that of the replay: --check-after is the time by the dates of the \
-         files, and not the server's"
-    )
-    .map_err(Failure::output)
 }
 
 /// Returns the number of differences.
@@ -115,10 +91,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
             outcomes(&files.orders, &files.payments, args.stock, check_after)
         };
         findings.outcomes(&walk.outcomes, expected);
-        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::output)?;
-        if !args.as_answered && findings.differences() > 0 {
-            explain(args, &files, &walk.outcomes, streams.out)?;
-        }
+        print(streams.out, &findings, &walk.outcomes).map_err(Failure::output)?;
         return Ok(findings.differences());
     }
 }
@@ -152,23 +125,17 @@ fn kept<'a>(files: &'a Files, ends: &HashMap<u64, &Outcome>) -> BTreeMap<&'a str
     items
 }
 
-/// The orders to look at: all, or about `most`, at even distances.
-fn sample(found: &[Outcome], most: Option<u64>) -> Vec<&Outcome> {
-    let step = most.map_or(1, |most| found.len().div_ceil(most.max(1) as usize).max(1));
-    found.iter().step_by(step).collect()
-}
-
 /// Looks at orders one by one, over several connections, and at the units of all items.
 async fn look(
     source: &Arc<Endpoint>,
-    looked_at: &[&Outcome],
+    found: &[Outcome],
     kept: BTreeMap<&str, u64>,
     files: &Files,
     stock: u64,
     findings: &mut Findings,
 ) -> Result<(), client::Failure> {
-    let progress = Progress::bar("auditing", looked_at.len() as u64);
-    let read = async |part: &[&Outcome]| {
+    let progress = Progress::bar("auditing", found.len() as u64);
+    let read = async |part: &[Outcome]| {
         let (mut reader, mut orders) = (Reader::new(source), Vec::with_capacity(part.len()));
         for outcome in part {
             orders.push(reader.order(outcome.order_id).await?);
@@ -176,9 +143,9 @@ async fn look(
         }
         Ok::<_, client::Failure>(orders)
     };
-    let parts = looked_at.chunks(looked_at.len().div_ceil(CONNECTIONS).max(1));
+    let parts = found.chunks(found.len().div_ceil(CONNECTIONS).max(1));
     let orders = try_join_all(parts.map(read)).await?;
-    for (outcome, order) in looked_at.iter().zip(orders.into_iter().flatten()) {
+    for (outcome, order) in found.iter().zip(orders.into_iter().flatten()) {
         findings.order(outcome, order.as_ref(), files);
     }
     progress.finish();
@@ -189,13 +156,13 @@ async fn look(
     Ok(())
 }
 
-fn print(out: &mut dyn Write, findings: &Findings, found: &[Outcome], looked_at: usize) -> io::Result<()> {
+fn print(out: &mut dyn Write, findings: &Findings, found: &[Outcome]) -> io::Result<()> {
     findings.print(out)?;
     let mut states = BTreeMap::<&str, u64>::new();
     found.iter().for_each(|outcome| *states.entry(&outcome.state).or_default() += 1);
     let states = states.iter().map(|(state, number)| format!("{number} {state}")).collect::<Vec<_>>();
     let (outcomes, states) = (found.len(), states.join(", "));
-    writeln!(out, "{outcomes} outcomes ({states}); {looked_at} orders looked at one by one")?;
+    writeln!(out, "{outcomes} outcomes ({states})")?;
     match findings.differences() {
         0 => writeln!(out, "no difference"),
         differences => writeln!(out, "{differences} differences"),

@@ -23,29 +23,6 @@ pub(crate) struct Outcome {
     pub(crate) decided_at_ms: u64,
 }
 
-/// A line of outcomes.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Outcome(Outcome),
-    /// The server cannot read its record.
-    Damaged {
-        seq: u64,
-        error: String,
-    },
-}
-
-impl Line {
-    fn outcome(self, path: &str) -> Result<Outcome, Failure> {
-        match self {
-            Self::Outcome(outcome) => Ok(outcome),
-            Self::Damaged { seq, error } => {
-                Err(Failure::answer(path, format_args!("outcome {seq}: {error}")))
-            }
-        }
-    }
-}
-
 /// An order by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Order {
@@ -80,8 +57,7 @@ impl Reader {
 
     /// The outcomes that come after a number, some at a time. None: there are no more.
     pub(crate) async fn outcomes(&mut self, after: u64) -> Result<Vec<Outcome>, Failure> {
-        let path = format!("/outcomes?after={after}&limit={PAGE}");
-        self.lines(&path).await?.into_iter().map(|line: Line| line.outcome(&path)).collect()
+        self.lines(&format!("/outcomes?after={after}&limit={PAGE}")).await
     }
 
     pub(crate) async fn order(&mut self, order_id: u64) -> Result<Option<Order>, Failure> {

@@ -13,8 +13,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL[,URL...]", conflicts_with = "data")]
     pub(crate) nats: Option<String>,
 
-    /// The name of this worker; no other worker may have it
-    #[arg(long, value_name = "NAME", required = false, default_value = "worker", value_parser = worker_name)]
+    /// The name of this worker; no other worker may have it [default: a random one]
+    #[arg(long, value_name = "NAME", required = false, value_parser = worker_name)]
+    #[arg(default_value_t = format!("worker-{:08x}", fastrand::u32(..)), hide_default_value = true)]
     pub(crate) worker: String,
 
     /// Number of partitions. It is the same for all workers, for ever
@@ -36,10 +37,6 @@ pub(crate) struct Args {
     /// Lines of a partition between two snapshots, at least
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) snapshot_every: usize,
-
-    /// Keep the whole log, and not only what a new owner needs
-    #[arg(long)]
-    pub(crate) keep_log: bool,
 }
 
 fn worker_name(text: &str) -> Result<String, String> {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, State, Stream};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder, kv};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use percent_encoding::percent_decode_str;
 
 use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
-use super::setup::Settings;
+use super::setup::{Settings, lost};
 
 /// How long a request may take. The election of a stream's new leader may take longer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,61 +24,39 @@ const RECONNECT: Duration = Duration::from_secs(1);
 /// How long one attempt to connect to the servers may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// In a result: the last message of the log that it and those before it answer; the digest of all lines so
-/// far; and how many bytes of lines that answer later messages have been published already.
+/// In a result: the last message of the log that it and those before it answer, and the digest of all lines so far.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
-const AHEAD: &str = "Shop-Ahead";
 /// The headers that name the last result; the broker takes a new one only right after that. Servers of
 /// 2.9 look at the first header before they replicate a message, and not again: if two messages come at
-/// once, they take both. They look at the second header when they store the message. The first one has the
-/// number that the broker answers to a request for the last message of the subject, 0 if it finds none; the
-/// second one the last number that the stream has given. These two differ if messages were deleted or purged
-/// at the end. Servers of 2.9 find no last message then, though others are there.
+/// once, they take both. They look at the second header when they store the message.
 const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
 
-/// Bytes that are kept of a message that cannot be decided, at most.
-const ASIDE: usize = 64 << 10;
 /// Bytes of a message that are left for its headers.
 const HEADERS: usize = 1 << 10;
 
 /// The last result of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastResult {
-    /// What the first of the headers [`EXPECTED`] has for the next result, and the second one.
-    pub(crate) of_subject: u64,
+    /// Its number in the stream; 0 if there is none.
     pub(crate) sequence: u64,
     pub(crate) input: u64,
     /// The digest of all lines that are published.
     pub(crate) digest: u64,
-    /// Bytes of lines that are published and answer later messages than `input`. A message may have more
-    /// answers than one result can hold.
-    pub(crate) ahead: usize,
 }
 
 impl LastResult {
-    /// There is no result in a stream.
-    fn none(sequence: u64) -> Self {
-        Self { of_subject: 0, sequence, input: 0, digest: names::DIGEST, ahead: 0 }
-    }
-
-    /// Nothing is answered.
-    pub(crate) fn is_none(&self) -> bool {
-        (self.input, self.digest, self.ahead) == (0, names::DIGEST, 0)
-    }
-
     /// Reads the headers of a result of a partition.
-    pub(crate) fn of(partition: u32, message: &StreamMessage) -> Result<Self, Failure> {
+    fn of(partition: u32, message: &StreamMessage) -> Result<Self, Failure> {
         let number = |name| message.headers.get(name).and_then(|value| value.as_str().parse::<u64>().ok());
         let (input, digest) = number(INPUT).zip(number(DIGEST)).ok_or_else(|| {
             let (stream, number) = (names::results(partition), message.sequence);
-            Failure::permanent(format!(
-                "message {number} of {stream} lacks its headers, so no worker has written it; delete it with \
-                 `nats stream rmm {stream} {number}`, and keep other clients off `results.>` (see the README)"
+            lost(&format!(
+                "message {number} of {stream} lacks its headers, so no worker has written it: keep other clients \
+                 off `results.>`"
             ))
         })?;
-        let ahead = number(AHEAD).unwrap_or_default() as usize;
-        Ok(Self { of_subject: message.sequence, sequence: message.sequence, input, digest, ahead })
+        Ok(Self { sequence: message.sequence, input, digest })
     }
 }
 
@@ -141,23 +118,6 @@ impl Broker {
         Ok(self.jetstream.client().publish(subject, nonce.to_le_bytes().to_vec().into()).await?)
     }
 
-    /// Keeps the beginning of a message that cannot be decided. For two minutes the broker drops a
-    /// repetition; later, an owner that reads the log again may keep the message twice.
-    pub(crate) async fn set_aside(
-        &self,
-        partition: u32,
-        sequence: u64,
-        subject: &str,
-        payload: &Bytes,
-    ) -> Result<(), Failure> {
-        let mut headers = HeaderMap::new();
-        headers.insert(NATS_MESSAGE_ID, format!("{partition}-{sequence}"));
-        headers.insert("Subject", subject);
-        let payload = payload.slice(..payload.len().min(ASIDE).min(self.max_payload()));
-        self.jetstream.publish_with_headers(names::aside(partition), headers, payload).await?.await?;
-        Ok(())
-    }
-
     /// An entry of the bucket and its revision, by the word of the bucket's leader. The bucket's own call asks
     /// any replica if the stream allows direct reads, as one does that `nats kv add` made; and a replica may
     /// lag.
@@ -170,34 +130,18 @@ impl Broker {
         }
     }
 
-    /// The last result that is there. Which one it is, and the last number, is one answer of the stream's
-    /// leader: two answers could be those of two leaders, of which one was replaced and does not know it.
+    /// The last result, by the word of the stream's leader.
     pub(crate) async fn last_result(&self, partition: u32) -> Result<LastResult, Failure> {
         let name = names::results(partition);
-        let state = self.state(&name).await?;
-        let Some(number) = last_message(&state) else { return Ok(LastResult::none(state.last_sequence)) };
-        match self.stream(&name).await?.get_raw_message(number).await {
-            Ok(message) => {
-                let last = LastResult::of(partition, &message)?;
-                let sequence = state.last_sequence;
-                if number == sequence {
-                    return Ok(last);
-                }
-                Ok(LastResult { of_subject: self.last_of_subject(partition).await?, sequence, ..last })
-            }
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
-                Err(Failure::temporary(format!("message {number} of {name} has just been deleted")))
-            }
-            Err(error) => Err(error.into()),
+        let number = self.state(&name).await?.last_sequence;
+        if number == 0 {
+            return Ok(LastResult { sequence: 0, input: 0, digest: names::DIGEST });
         }
-    }
-
-    /// The number of the last result as the broker finds it by its subject.
-    async fn last_of_subject(&self, partition: u32) -> Result<u64, Failure> {
-        let stream = self.stream(&names::results(partition)).await?;
-        match stream.get_last_raw_message_by_subject(&names::results_subject(partition)).await {
-            Ok(message) => Ok(message.sequence),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
+        match self.stream(&name).await?.get_raw_message(number).await {
+            Ok(message) => LastResult::of(partition, &message),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                Err(lost(&format!("the last result, message {number} of {name}, is gone")))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -222,49 +166,16 @@ impl Broker {
         lines: String,
         next: LastResult,
     ) -> Result<LastResult, Failure> {
-        let LastResult { of_subject, sequence, input, digest, ahead } = next;
         let mut headers = HeaderMap::new();
-        EXPECTED
-            .iter()
-            .zip([of_subject, sequence])
-            .for_each(|(&name, last)| headers.insert(name, last.to_string()));
-        headers.insert(INPUT, input.to_string());
-        headers.insert(DIGEST, digest.to_string());
-        headers.insert(AHEAD, ahead.to_string());
+        EXPECTED.iter().for_each(|&name| headers.insert(name, next.sequence.to_string()));
+        headers.insert(INPUT, next.input.to_string());
+        headers.insert(DIGEST, next.digest.to_string());
         let subject = names::results_subject(partition);
         let ack = self.jetstream.publish_with_headers(subject, headers, lines.into()).await?.await?;
-        Ok(LastResult { of_subject: ack.sequence, sequence: ack.sequence, ..next })
+        Ok(LastResult { sequence: ack.sequence, ..next })
     }
-}
-
-/// The number of the last message that a stream has.
-fn last_message(state: &State) -> Option<u64> {
-    let deleted = state.deleted.as_deref().unwrap_or_default();
-    let numbers = (state.first_sequence..=state.last_sequence).rev();
-    // A server may name deleted messages of a stream that is empty.
-    numbers.take(deleted.len() + 1).find(|number| state.messages > 0 && !deleted.contains(number))
 }
 
 pub(crate) fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_message_is_the_last_that_is_not_deleted() {
-        let last = |messages: u64, first: u64, last: u64, deleted: &[u64]| {
-            let (first_ts, last_ts) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z");
-            let state = serde_json::json!({
-                "messages": messages, "bytes": 0, "first_seq": first, "first_ts": first_ts, "last_seq": last,
-                "last_ts": last_ts, "consumer_count": 0, "deleted": deleted,
-            });
-            last_message(&serde_json::from_value(state).expect("a state"))
-        };
-        assert_eq!(last(9, 1, 9, &[]), Some(9));
-        assert_eq!(last(6, 1, 9, &[9, 4, 8]), Some(7));
-        assert_eq!([last(0, 0, 0, &[0]), last(0, 0, 0, &[]), last(0, 10, 9, &[])], [None; 3]);
-    }
 }

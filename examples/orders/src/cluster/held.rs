@@ -4,13 +4,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::client;
+
 use super::failure::{Failure, SAY};
 use super::pulse::Pulse;
 
-/// The pause before an owner begins again. Each owner that made no progress doubles it, at most
-/// `DOUBLED` times.
-const PAUSE: Duration = Duration::from_millis(100);
-const DOUBLED: u32 = 5;
 /// A failure is believed to be permanent if it is so for this long. A stream's new leader may not have all
 /// messages for a moment.
 const SURE: Duration = Duration::from_secs(3);
@@ -25,19 +23,17 @@ pub(crate) struct Held {
     pub(crate) pulse: Pulse,
     /// When the present owner was started, and how many owners before it made no progress.
     begun: Instant,
-    failures: u32,
+    failures: usize,
     /// Since when the failures are permanent.
     permanent: Option<Instant>,
     /// When a failure was said.
     said: Option<Instant>,
-    /// No owner works until a person has mended something.
-    pub(crate) stopped: bool,
 }
 
 impl Held {
     pub(crate) fn new(since: u64) -> Self {
         let ((stop, _), pulse, begun) = (watch::channel(()), Pulse::new(), Instant::now());
-        Self { since, stop, pulse, begun, failures: 0, permanent: None, said: None, stopped: false }
+        Self { since, stop, pulse, begun, failures: 0, permanent: None, said: None }
     }
 
     /// Begins an owner; returns what ends it, and the pulse by which it reports progress.
@@ -46,35 +42,28 @@ impl Held {
         (self.stop.subscribe(), self.pulse.clone())
     }
 
-    /// The owner has ended by an error; returns the pause before the next one.
-    pub(crate) fn failed(&mut self, failure: &Failure) -> Duration {
-        let progress = self.pulse.last() > self.begun;
+    /// The owner of a partition has ended by an error; returns the pause before the next one.
+    pub(crate) fn failed(&mut self, number: u32, failure: &Failure) -> Duration {
+        let progress = self.pulse.vitals().progress > self.begun;
         let since = *self.permanent.get_or_insert_with(Instant::now);
         if !failure.is_permanent() || progress {
             self.permanent = None;
         }
-        self.stopped = self.permanent.is_some() && since.elapsed() >= SURE;
-        let pause = PAUSE * 2_u32.pow(self.failures);
-        self.failures = if progress { 0 } else { DOUBLED.min(self.failures + 1) };
-        match (self.stopped, progress) {
-            (true, _) => STOPPED,
-            (_, true) => PAUSE,
-            _ => pause,
-        }
-    }
-
-    /// Whether it is time to say that an owner has failed.
-    pub(crate) fn says(&mut self) -> bool {
-        let says = self.said.is_none_or(|at| at.elapsed() >= SAY);
-        if says {
+        let stopped = self.permanent.is_some() && since.elapsed() >= SURE;
+        self.failures = if progress { 0 } else { self.failures + 1 };
+        self.pulse.failed(failure.to_string(), stopped);
+        if self.said.is_none_or(|at| at.elapsed() >= SAY) {
             self.said = Some(Instant::now());
+            let what = if stopped { "has stopped" } else { "begins again" };
+            say!("partition {number} {what}: {failure}");
         }
-        says
+        if stopped { STOPPED } else { client::waits().nth(self.failures).unwrap_or_default() }
     }
 
     /// The partition is served.
     pub(crate) fn serves(&mut self) {
-        (self.stopped, self.permanent) = (false, None);
+        self.permanent = None;
+        self.pulse.serves();
     }
 }
 
@@ -88,27 +77,27 @@ mod tests {
         let mut pauses = |reached| {
             let (_, pulse) = held.begin();
             pulse.reached(reached);
-            held.failed(&Failure::temporary("t")).as_millis()
+            held.failed(0, &Failure::temporary("t")).as_millis()
         };
-        assert_eq!(pauses(7), 100);
-        assert_eq!([pauses(7), pauses(6), pauses(0)], [100, 200, 400], "the same messages are no progress");
-        let longest = (0..9).map(|_| pauses(7)).max();
-        assert_eq!(longest, Some(3_200));
-        assert_eq!(pauses(8), 100);
+        assert_eq!(pauses(7), 20);
+        assert_eq!([pauses(7), pauses(6), pauses(0)], [40, 80, 160], "the same messages are no progress");
+        assert_eq!((0..9).map(|_| pauses(7)).max(), Some(2_000));
+        assert_eq!(pauses(8), 20);
     }
 
     #[test]
     fn a_partition_stops_if_a_failure_stays_permanent() {
         let mut held = Held::new(7);
         let permanent = Failure::permanent("p");
-        assert!(held.failed(&permanent) < STOPPED && !held.stopped, "it may pass");
+        let stopped = |held: &Held| held.pulse.vitals().stopped;
+        assert!(held.failed(0, &permanent) < STOPPED && !stopped(&held), "it may pass");
         held.permanent = Instant::now().checked_sub(SURE);
-        held.failed(&Failure::temporary("t"));
-        assert!(held.failed(&permanent) < STOPPED, "it has passed meanwhile");
+        held.failed(0, &Failure::temporary("t"));
+        assert!(held.failed(0, &permanent) < STOPPED, "it has passed meanwhile");
         held.permanent = Instant::now().checked_sub(SURE);
-        assert!(held.failed(&permanent) == STOPPED && held.stopped);
+        assert!(held.failed(0, &permanent) == STOPPED && stopped(&held));
         held.serves();
-        assert!(held.failed(&permanent) < STOPPED && !held.stopped);
+        assert!(held.failed(0, &permanent) < STOPPED && !stopped(&held));
     }
 
     #[tokio::test]

@@ -15,10 +15,10 @@ use super::broker::Broker;
 use super::failure::Failure;
 use super::names;
 use super::partition::Partition;
-use super::setup::RESTORE;
+use super::setup::lost;
 use super::snapshot;
 
-/// Bytes in a part, if the broker takes so many.
+/// Bytes in a part.
 const PART: usize = 512 << 10;
 
 /// Where a snapshot is: what a head names.
@@ -34,8 +34,6 @@ struct Place {
 pub(crate) struct Keeper {
     broker: Broker,
     partition: u32,
-    /// The log is never trimmed.
-    keep_log: bool,
     /// The revision of the head; 0 if there is none.
     revision: u64,
     /// The snapshot that was read or written last.
@@ -44,12 +42,12 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Reads which snapshots there are.
-    pub(crate) async fn load(broker: Broker, partition: u32, keep_log: bool) -> Result<Self, Failure> {
+    pub(crate) async fn load(broker: Broker, partition: u32) -> Result<Self, Failure> {
         let entry = broker.entry(&names::head(partition)).await?;
         let revision = entry.as_ref().map_or(0, |(revision, _)| *revision);
         // A head that cannot be read names a snapshot without parts, which is no snapshot.
         let last = entry.map(|(_, value)| serde_json::from_slice(&value).unwrap_or_default());
-        Ok(Self { broker, partition, keep_log, revision, last })
+        Ok(Self { broker, partition, revision, last })
     }
 
     /// The partition as the newest snapshot has it, or an empty one if there was never a snapshot.
@@ -63,13 +61,9 @@ impl Keeper {
             return Ok(Partition::new(settings.shop(), settings.remember_ms)?);
         };
         let bytes = self.read(place).await?;
-        let decoded = bytes.map(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
-        decoded.and_then(Result::ok).ok_or_else(|| {
-            let input = place.input;
-            Failure::permanent(format!(
-                "the snapshot up to message {input} is damaged or lacks a part; {RESTORE}"
-            ))
-        })
+        let decoded = bytes.and_then(|bytes| snapshot::decode(&bytes, settings.shop(), settings.remember_ms));
+        let input = place.input;
+        decoded.ok_or_else(|| lost(&format!("the snapshot up to message {input} is damaged or lacks a part")))
     }
 
     /// The bytes of a snapshot, if all its parts are there.
@@ -92,9 +86,8 @@ impl Keeper {
     /// The newest snapshot is still the old one, or another owner's; or the head may be the new one.
     pub(crate) async fn save(mut self, input: u64, bytes: Vec<u8>) -> Result<Self, Failure> {
         let (mut parts, bytes) = (Vec::new(), bytes::Bytes::from(bytes));
-        let size = PART.min(self.broker.max_payload());
-        for begin in (0..bytes.len()).step_by(size) {
-            let part = bytes.slice(begin..bytes.len().min(begin + size));
+        for begin in (0..bytes.len()).step_by(PART) {
+            let part = bytes.slice(begin..bytes.len().min(begin + PART));
             let ack = self.broker.jetstream.publish(names::parts(self.partition), part).await?.await?;
             parts.push(ack.sequence);
         }
@@ -115,10 +108,8 @@ impl Keeper {
         if first > 1 {
             books.purge().filter(names::parts(self.partition)).sequence(first).await?;
         }
-        if !self.keep_log {
-            let log: Stream<()> = self.broker.stream(&names::log(self.partition)).await?;
-            log.purge().sequence(previous.input + 1).await?;
-        }
+        let log: Stream<()> = self.broker.stream(&names::log(self.partition)).await?;
+        log.purge().sequence(previous.input + 1).await?;
         Ok(())
     }
 }

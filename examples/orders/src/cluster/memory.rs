@@ -14,14 +14,17 @@ use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::store::{Changes, Known, Open, Part, Recovery, Resume, Store, StoreError};
+use serde::{Deserialize, Serialize};
 
-/// What a snapshot brings back into the books.
-#[derive(Debug, Default)]
-pub(crate) struct Restored {
-    pub(crate) open: Vec<Open>,
-    pub(crate) sold: Vec<(String, u64)>,
-    pub(crate) resume: Resume,
+use crate::store::{Changes, Known, Open, Part, Recovered, Store, StoreError};
+
+/// What is remembered, each with its time, in the order in which it is forgotten.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Past {
+    /// Orders that have ended.
+    ended: Vec<(u64, u64, Known)>,
+    /// Payments that were counted, and their contents.
+    payments: Vec<(u64, String, u64)>,
 }
 
 /// The store of a partition. One owner uses it, so its lock is always free.
@@ -30,7 +33,8 @@ pub(crate) struct Memory(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    restored: Restored,
+    /// What the books begin with.
+    restored: Recovered,
     /// Orders that have ended.
     ended: Recent<u64, Known>,
     /// Payments that were counted, and their contents.
@@ -42,7 +46,7 @@ struct Inner {
 }
 
 impl Memory {
-    pub(crate) fn new(restored: Restored, remember: u64, check_after: u64) -> Self {
+    pub(crate) fn new(restored: Recovered, remember: u64, check_after: u64) -> Self {
         let (ended, payments) = (Recent::default(), Recent::default());
         let remember_payment = remember.saturating_add(check_after);
         Self(Mutex::new(Inner { restored, ended, payments, remember, remember_payment }))
@@ -52,25 +56,19 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters an order that ended at `at`, from a snapshot.
-    pub(crate) fn restore_ended(&self, at: u64, order_id: u64, known: Known) {
-        self.inner().ended.add(at, order_id, known);
+    /// Enters what a snapshot has of the past.
+    pub(crate) fn restore(&self, Past { ended, payments }: Past) {
+        let mut inner = self.inner();
+        ended.into_iter().for_each(|(at, order_id, known)| inner.ended.add(at, order_id, known));
+        payments.into_iter().for_each(|(at, id, content)| inner.payments.add(at, id.into(), content));
     }
 
-    /// Enters a payment that was counted at `at`, from a snapshot.
-    pub(crate) fn restore_payment(&self, at: u64, payment_id: &str, content: u64) {
-        self.inner().payments.add(at, payment_id.into(), content);
-    }
-
-    /// Passes on what is remembered, in the order in which it is forgotten.
-    pub(crate) fn tell(
-        &self,
-        mut ended: impl FnMut(u64, u64, Known),
-        mut payment: impl FnMut(u64, &str, u64),
-    ) {
-        let inner = self.inner();
-        inner.ended.queue.iter().for_each(|(at, id)| ended(*at, *id, inner.ended.known[id]));
-        inner.payments.queue.iter().for_each(|(at, id)| payment(*at, id, inner.payments.known[id]));
+    /// What is remembered.
+    pub(crate) fn past(&self) -> Past {
+        let Inner { ended, payments, .. } = &*self.inner();
+        let orders = ended.queue.iter().map(|(at, id)| (*at, *id, ended.known[id]));
+        let paid = payments.queue.iter().map(|(at, id)| (*at, id.to_string(), payments.known[id]));
+        Past { ended: orders.collect(), payments: paid.collect() }
     }
 
     /// The number of orders and payments that are remembered.
@@ -81,11 +79,8 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
-        let Restored { open, sold, resume } = mem::take(&mut self.inner().restored);
-        open.into_iter().for_each(|order| into.open(order));
-        sold.into_iter().for_each(|(item, units)| into.sold(item, units));
-        Ok(resume)
+    fn recover(&self) -> Result<Recovered, StoreError> {
+        Ok(mem::take(&mut self.inner().restored))
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
@@ -162,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_ended_is_known_for_a_while() {
-        let memory = Memory::new(Restored::default(), 100, 50);
+        let memory = Memory::new(Recovered::default(), 100, 50);
         memory.commit(&changes(1_000, 1)).unwrap();
         memory.commit(&changes(1_100, 2)).unwrap();
         assert_eq!(

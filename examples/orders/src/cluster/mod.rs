@@ -33,10 +33,8 @@
 //! | a message is sent twice | the books know its orders and payments by their ids: *duplicate* |
 //! | a message that was sent to an owner or client is lost | its reader asks for it (`reader.rs`) |
 //! | a message was trimmed from the log | its owner begins again, with the newest snapshot |
-//! | a message was deleted from the log | it is passed over; if it was decided, the digests differ |
-//! | the end of the results is deleted or purged | it is decided again |
-//! | more of the log, or of the snapshot, is lost | the partition stops until a backup is restored (`recovery.rs`) |
-//! | an owner hangs, or begins again and again | its partition is given up, for others to take (`pulse.rs`) |
+//! | a part of the log, the results or the snapshot is lost | the partition stops until a backup is restored (`recovery.rs`) |
+//! | an owner hangs, or begins again and again | `/healthz` says so (`status.rs`), for whoever restarts the worker |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
 //! has applied the log up to m are the same. Each result bears a digest of all lines before it, and a
@@ -71,12 +69,12 @@
 //! | `names.rs` | subjects, streams, keys; the partition of an item |
 //! | `memory.rs`, `partition.rs`, `snapshot.rs` | books as a function of the log; their bytes |
 //! | `ticks.rs` | when a tick is of use. No broker |
-//! | `view.rs`, `pulse.rs` | who lives and has which partitions; which owners make progress. No broker |
+//! | `view.rs`, `pulse.rs` | who lives and has which partitions; how a partition is. No broker |
 //! | `failure.rs`, `status.rs` | two kinds of failure, what is waited for; `/healthz` and `/metrics` |
 //! | `broker.rs`, `setup.rs` | requests and results; the streams, made and checked |
 //! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `held.rs`, `watch.rs`, `namesakes.rs`, `worker.rs` | the partitions of a worker, and an owner for each |
+//! | `held.rs`, `watch.rs`, `worker.rs` | the partitions of a worker, and an owner for each |
 //! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
 
 mod args;
@@ -87,7 +85,6 @@ mod held;
 mod keeper;
 mod memory;
 mod names;
-mod namesakes;
 mod owner;
 mod partition;
 mod pulse;
@@ -168,10 +165,8 @@ async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Res
     health.connected(client.clone());
     let broker = Broker::make(client, settings, args.replicas, &patience).await?;
     let (caught_up, numbers) = mpsc::unbounded_channel();
-    let (snapshot_every, keep_log) = (args.snapshot_every, args.keep_log);
-    let office = Office { broker, metrics, health, snapshot_every, keep_log, caught_up };
+    let office = Office { broker, metrics, health, snapshot_every: args.snapshot_every, caught_up };
     office.health.ready();
-    tokio::spawn(status::watch_limits(office.broker.clone(), Arc::clone(&office.health)));
     worker::say(out, &format!("worker {} ready", args.worker))?;
     Worker::new(office, args.worker.clone(), args.lease).run(numbers, out).await
 }

@@ -43,9 +43,9 @@ pub(crate) fn log(partition: u32) -> String {
     format!("shop-{partition}")
 }
 
-/// The subjects of a partition's log.
-pub(crate) fn log_subjects(partition: u32) -> String {
-    format!("shop.{partition}.*")
+/// The subjects of a partition's log: nothing else gets into it.
+pub(crate) fn log_subjects(partition: u32) -> Vec<String> {
+    [Kind::Orders, Kind::Payments, Kind::Tick].map(|kind| log_subject(partition, kind)).to_vec()
 }
 
 pub(crate) fn log_subject(partition: u32, kind: Kind) -> String {
@@ -65,14 +65,6 @@ pub(crate) fn results_subject(partition: u32) -> String {
 /// The subject of the parts of a partition's snapshots.
 pub(crate) fn parts(partition: u32) -> String {
     format!("{BOOKS}.{partition}")
-}
-
-/// The stream of messages that cannot be decided.
-pub(crate) const ASIDE: &str = "aside";
-
-/// The subject of a partition's messages that cannot be decided.
-pub(crate) fn aside(partition: u32) -> String {
-    format!("{ASIDE}.{partition}")
 }
 
 /// What the keys of workers begin with.

@@ -5,28 +5,23 @@
 //! From there on it publishes a result for each *group* of messages, which gathers while the
 //! previous result is on its way.
 //!
-//! Lines that are longer than the broker takes in one message are published as several results. All but
-//! the last say how far they are ahead of the messages that are answered in full; a new owner decides the
-//! same lines, and leaves out as many bytes.
-//!
 //! Anything that goes wrong ends it: a result that was refused because another owner was first, or a
 //! result that may or may not stand. The worker then starts a new owner if it still has the partition.
 //! So there is one way to recover, the same as after a crash. `failure.rs` says which failures last.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::serve::metrics::{Figure, Metrics};
+use crate::serve::metrics::Metrics;
 
 use super::broker::{Broker, LastResult};
 use super::failure::Failure;
-use super::held::Held;
 use super::keeper::Keeper;
-use super::names::{self, Kind, digest};
-use super::partition::{Applied, Partition};
+use super::names::{self, Kind};
+use super::partition::{Applied, Partition, Position};
 use super::pulse::Pulse;
 use super::reader::{Gap, Input, Reader};
 use super::recovery::{self, Begin};
@@ -34,7 +29,8 @@ use super::status::Health;
 use super::ticks::Ticks;
 use super::{setup, snapshot};
 
-/// A group ends when its lines are this long, in bytes, or as long as the broker takes.
+/// A group ends when its lines are this long, in bytes. With the answers to the last message (`MAX_LINES`) they fit
+/// into the smallest message that the broker must take.
 const GROUP: usize = 384 << 10;
 
 /// What all owners of a worker share.
@@ -45,25 +41,8 @@ pub(crate) struct Office {
     pub(crate) health: Arc<Health>,
     /// A snapshot is taken after this many lines, or more.
     pub(crate) snapshot_every: usize,
-    pub(crate) keep_log: bool,
     /// Partitions whose owner has caught up.
     pub(crate) caught_up: mpsc::UnboundedSender<u32>,
-}
-
-impl Office {
-    /// An owner has failed; returns the pause before the next one.
-    pub(crate) fn failed(&self, number: u32, held: &mut Held, failure: &Failure) -> Duration {
-        let pause = held.failed(failure);
-        held.pulse.failed(failure.to_string());
-        if held.stopped {
-            self.health.stop(number, failure.to_string());
-        }
-        if held.says() {
-            let what = if held.stopped { "has stopped" } else { "begins again" };
-            say!("partition {number} {what}: {failure}");
-        }
-        pause
-    }
 }
 
 pub(crate) struct Owner {
@@ -73,8 +52,6 @@ pub(crate) struct Owner {
     partition: Partition,
     /// The last result that stands.
     last: LastResult,
-    /// Bytes of lines that an earlier owner has published, and this one has not decided yet.
-    ahead: usize,
     reader: Reader,
     ticks: Ticks,
     /// Lines and messages since the last snapshot.
@@ -91,22 +68,10 @@ pub(crate) async fn own(office: Office, number: u32, pulse: Pulse) -> Result<(),
 
 impl Owner {
     async fn recover(office: Office, number: u32, pulse: Pulse) -> Result<Self, Failure> {
-        let Begin { keeper, partition, last } = Begin::read(&office.broker, number, office.keep_log).await?;
+        let Begin { keeper, partition, last } = Begin::read(&office.broker, number).await?;
         let reader = Reader::new(office.broker.clone(), names::log(number), partition.position.input + 1);
-        let (ticks, keeper, ahead) = (Ticks::new(), Some(keeper), last.ahead);
-        let mut owner = Self {
-            office,
-            number,
-            pulse,
-            partition,
-            last,
-            ahead,
-            reader,
-            ticks,
-            since: 0,
-            keeper,
-            saving: None,
-        };
+        let (ticks, keeper, since, saving) = (Ticks::new(), Some(keeper), 0, None);
+        let mut owner = Self { office, number, pulse, partition, last, reader, ticks, since, keeper, saving };
         owner.pulse.pending(owner.partition.books.pending());
         owner.tick().await?;
         Ok(owner)
@@ -119,7 +84,7 @@ impl Owner {
                 biased;
                 input = self.reader.next() => match input {
                     Ok(input) => self.read(input).await?,
-                    Err(gap) => self.gap(gap).await?,
+                    Err(gap) => return Err(self.gap(gap).await?),
                 },
                 () = shardwheel::sleep(wait.unwrap_or_default()), if wait.is_some() => self.tick().await?,
             }
@@ -140,25 +105,16 @@ impl Owner {
         Ok(())
     }
 
-    /// Passes over a message that was deleted. If it was trimmed, with all before it, a newer snapshot
-    /// includes it, or the log has lost it: a new owner finds out.
-    async fn gap(&mut self, gap: Gap) -> Result<(), Failure> {
+    /// Why the log lacks a message. If it was trimmed, with all before it, a newer snapshot includes it, or the log
+    /// has lost it: a new owner finds out.
+    async fn gap(&mut self, gap: Gap) -> Result<Failure, Failure> {
         let number = match gap {
-            Gap::Stream(name) => return Err(setup::missing(&name)),
+            Gap::Stream(name) => return Ok(setup::missing(&name)),
             Gap::Message(number) => number,
         };
-        if number < recovery::first(&self.office.broker.state(&names::log(self.number)).await?) {
-            return Err(Failure::temporary(format!("message {number} is no longer in the log")));
-        }
-        self.partition.position.input = number;
-        if number > self.last.input {
-            self.office.metrics.of(Figure::PassedOver).add(1);
-            say!("partition {}: message {number} was deleted; it is passed over", self.number);
-        }
-        if number == self.last.input {
-            recovery::compare(&self.partition.position, &self.last)?;
-        }
-        Ok(())
+        let trimmed = number < recovery::first(&self.office.broker.state(&names::log(self.number)).await?);
+        let text = format!("message {number} is no longer in the log");
+        Ok(if trimmed { Failure::temporary(text) } else { setup::lost(&text) })
     }
 
     async fn tick(&mut self) -> Result<(), Failure> {
@@ -168,13 +124,11 @@ impl Owner {
     /// Decides all messages that are here, and publishes what answers them.
     async fn group(&mut self, first: Input) -> Result<(), Failure> {
         let (mut lines, mut applied) = (String::new(), Vec::new());
-        let (mut next, most) = (Some(first), GROUP.min(self.office.broker.max_payload()));
+        let mut next = Some(first);
         while let Some(input) = next {
             applied.push(self.apply(&input, &mut lines)?);
-            self.set_aside(&input).await?;
-            next = if lines.len() < most { self.reader.ready() } else { None };
+            next = if lines.len() < GROUP { self.reader.ready() } else { None };
         }
-        self.leave_out(&mut lines)?;
         // They are in the log; whether the result stands is another question.
         self.pulse.pending(self.partition.books.pending());
         self.publish(lines).await?;
@@ -182,35 +136,15 @@ impl Owner {
         Ok(())
     }
 
-    /// Takes out what an earlier owner has published already.
-    fn leave_out(&mut self, lines: &mut String) -> Result<(), Failure> {
-        if self.ahead == 0 {
+    /// Publishes lines as a result.
+    async fn publish(&mut self, lines: String) -> Result<(), Failure> {
+        if lines.is_empty() {
             return Ok(());
         }
-        let out = self.ahead.min(lines.len());
-        if !lines.is_char_boundary(out) {
-            return Err(recovery::differ(&self.last));
-        }
-        lines.drain(..out);
-        self.ahead -= out;
-        let same = digest(self.last.digest, lines.as_bytes()) == self.partition.position.digest;
-        if self.ahead == 0 && !same { Err(recovery::differ(&self.last)) } else { Ok(()) }
-    }
-
-    /// Publishes lines, as one result if the broker takes so many bytes.
-    async fn publish(&mut self, mut lines: String) -> Result<(), Failure> {
-        let (broker, begin) = (&self.office.broker, Instant::now());
-        while !lines.is_empty() {
-            let rest = lines.split_off(cut(&lines, broker.max_payload())?);
-            let mut next = LastResult { digest: digest(self.last.digest, lines.as_bytes()), ..self.last };
-            next.ahead += lines.len();
-            if rest.is_empty() {
-                (next.input, next.ahead) = (self.partition.position.input, 0);
-            }
-            self.last = broker.publish(self.number, lines, next).await?;
-            self.office.metrics.committed(begin.elapsed());
-            lines = rest;
-        }
+        let (begin, Position { input, digest, .. }) = (Instant::now(), self.partition.position);
+        let next = LastResult { input, digest, ..self.last };
+        self.last = self.office.broker.publish(self.number, lines, next).await?;
+        self.office.metrics.committed(begin.elapsed());
         Ok(())
     }
 
@@ -237,18 +171,6 @@ impl Owner {
         Ok(Applied::default())
     }
 
-    /// A message that cannot be decided goes to a stream of its own, and the partition goes on.
-    async fn set_aside(&mut self, input: &Input) -> Result<(), Failure> {
-        let Input { sequence, subject, payload, .. } = input;
-        if Kind::of(subject).is_some() || *sequence <= self.last.input {
-            return Ok(());
-        }
-        self.office.broker.set_aside(self.number, *sequence, subject, payload).await?;
-        self.office.metrics.of(Figure::SetAside).add(1);
-        say!("message {sequence} of {subject} cannot be decided; it is set aside");
-        Ok(())
-    }
-
     /// Counts what is decided and published.
     fn count(&self, applied: &Applied) {
         let metrics = &self.office.metrics;
@@ -268,7 +190,6 @@ impl Owner {
         // While the owner reads again what is already published, a snapshot would be of no use.
         if enough
             && input >= self.last.input
-            && self.ahead == 0
             && let Some(keeper) = self.keeper.take()
         {
             let bytes = snapshot::encode(&self.partition);
@@ -277,15 +198,4 @@ impl Owner {
         }
         Ok(())
     }
-}
-
-/// How many bytes of whole lines fit into a message.
-pub(crate) fn cut(lines: &str, most: usize) -> Result<usize, Failure> {
-    if lines.len() <= most {
-        return Ok(lines.len());
-    }
-    let end = lines.as_bytes()[..most].iter().rposition(|&byte| byte == b'\n');
-    end.map(|end| end + 1).ok_or_else(|| {
-        Failure::permanent(format!("the broker takes no more than {most} bytes; raise its max_payload"))
-    })
 }

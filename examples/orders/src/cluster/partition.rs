@@ -14,11 +14,13 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::serve::books::{Books, Checked, Shop};
 use crate::serve::lines::{self, Answer, Fault, NewOrder, NewPayment};
-use crate::store::{Changes, Store, StoreError};
+use crate::store::{Changes, Recovered, Store, StoreError};
 
-use super::memory::{Memory, Restored};
+use super::memory::Memory;
 use super::names::{DIGEST, Kind, digest, partition_of};
 use super::reader::Input;
 
@@ -32,7 +34,7 @@ pub(crate) const MAX_LINES: usize = 1_024;
 const MAX_ANSWERS: usize = MAX_LINES * 250;
 
 /// How far a partition has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// The last message of the log that was applied.
     pub(crate) input: u64,
@@ -78,12 +80,11 @@ impl Partition {
 
     /// An empty partition.
     pub(crate) fn new(shop: Shop, remember: u64) -> Result<Self, StoreError> {
-        let memory = Memory::new(Restored::default(), remember, shop.check_after);
+        let memory = Memory::new(Recovered::default(), remember, shop.check_after);
         Self::restore(shop, memory, Position::START)
     }
 
-    /// Applies the next message, and appends the lines that answer it. One without a kind only moves the
-    /// time.
+    /// Applies the next message, and appends the lines that answer it. A tick only moves the time.
     pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<Applied, StoreError> {
         let (kind, payload) = (Kind::of(&input.subject), &input.payload);
         let Input { sequence: input, time, .. } = *input;

@@ -3,13 +3,12 @@
 //!
 //! The streams must keep what is in them: a message of the log goes when the owner trims it, and a result
 //! never. A stream with a limit of age or size would lose messages in silence, so a worker does not begin
-//! with one. If a limit is set while it works, it goes on, and is not well.
+//! with one.
 
-use std::fmt;
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::kv::{self, CreateErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, State, StorageType};
 use async_nats::jetstream::{Context, ErrorCode};
@@ -18,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use crate::serve::books::Shop;
 
 use super::broker::{self, Broker};
-use super::failure::{self, Failure, Patience};
+use super::failure::{Failure, Patience};
 use super::names;
 
 /// How long a request may take at the start. Servers that have just started have to find each other; before
 /// that, requests get no answer.
 const FIRST: Duration = Duration::from_secs(2);
-/// The broker must take messages of so many bytes.
-const MIN_PAYLOAD: usize = 16 << 10;
+/// The broker must take messages of so many bytes, as it does by default: a result has all answers to a message.
+const MIN_PAYLOAD: usize = 1 << 20;
 
 /// What must be the same for all workers, because decisions depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +49,8 @@ impl Settings {
         [
             format!("--partitions {partitions}"),
             format!("--stock {stock}"),
-            format!("--check-after {}", Millis(check_after_ms)),
-            format!("--remember {}", Millis(remember_ms)),
+            format!("--check-after {}", as_written(check_after_ms)),
+            format!("--remember {}", as_written(remember_ms)),
         ]
     }
 
@@ -65,16 +64,9 @@ impl Settings {
     }
 }
 
-/// A duration as a user writes it, in the largest unit that makes it a whole number.
-struct Millis(u64);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms")];
-        let fits = |(unit, _): &(u64, _)| self.0 > 0 && self.0.is_multiple_of(*unit);
-        let (unit, name) = units.into_iter().find(fits).unwrap_or((1, "ms"));
-        write!(f, "{}{name}", self.0 / unit)
-    }
+/// A duration as a user writes it.
+fn as_written(millis: u64) -> impl std::fmt::Display {
+    humantime::format_duration(Duration::from_millis(millis))
 }
 
 impl Broker {
@@ -122,40 +114,33 @@ impl Broker {
         Ok(Self { jetstream, bucket, settings })
     }
 
-    /// What is wrong with the streams of some partitions, and with those that all share: they may lose what
-    /// is in them. That a stream is missing is found elsewhere.
-    pub(crate) async fn limits(&self, partitions: &[u32]) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for wanted in partitions.iter().copied().flat_map(|number| streams_of(number, 1)).chain(shared(1)) {
-            let Ok(found) = self.jetstream.get_stream(&wanted.name).await else { continue };
-            let found = &found.cached_info().config;
-            let wanted = Config { num_replicas: found.num_replicas, ..wanted };
-            wrong.extend(check(found, &wanted).err().map(|failure| failure.to_string()));
-        }
-        wrong
-    }
-
-    /// What a stream holds, and which messages of it were deleted.
+    /// What a stream holds.
     ///
     /// # Errors
     ///
     /// That the stream is missing is permanent.
     pub(crate) async fn state(&self, name: &str) -> Result<State, Failure> {
-        let info = self.jetstream.get_stream_no_info(name).await?.info_builder().with_deleted(true);
-        match info.fetch().await {
-            Ok(found) => Ok(found.info.state),
-            Err(error) if failure::code(&error) == Some(ErrorCode::STREAM_NOT_FOUND) => Err(missing(name)),
-            Err(error) => Err(error.into()),
+        match self.jetstream.get_stream(name).await {
+            Ok(stream) => Ok(stream.cached_info().state.clone()),
+            Err(error) => Err(match error.kind() {
+                GetStreamErrorKind::JetStream(word) if word.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    missing(name)
+                }
+                _ => error.into(),
+            }),
         }
     }
 }
 
-/// What to do about what the broker has lost.
-pub(crate) const RESTORE: &str =
-    "restore all streams of the shop from one backup, with `nats stream restore` (see the README)";
+/// The broker has lost something.
+pub(crate) fn lost(what: &str) -> Failure {
+    let restore =
+        "restore all streams of the shop from one backup, with `nats stream restore` (see the README)";
+    Failure::permanent(format!("{what}; {restore}"))
+}
 
 pub(crate) fn missing(stream: &str) -> Failure {
-    Failure::permanent(format!("the stream {stream} is missing; {RESTORE}"))
+    lost(&format!("the stream {stream} is missing"))
 }
 
 fn warn_of_an_old_server(client: &Client, replicas: usize) {
@@ -198,7 +183,7 @@ fn refused(error: CreateStreamError, code: ErrorCode, replicas: usize) -> Failur
 fn check(found: &Config, wanted: &Config) -> Result<(), Failure> {
     let limit = |number: i64| if number > 0 { number.to_string() } else { "none".to_owned() };
     let both = |name, read: fn(&Config) -> i64| (name, limit(read(found)), limit(read(wanted)));
-    let age = |config: &Config| Millis(config.max_age.as_millis() as u64).to_string();
+    let age = |config: &Config| humantime::format_duration(config.max_age).to_string();
     let rows = [
         ("--replicas", found.num_replicas.to_string(), wanted.num_replicas.to_string()),
         ("retention", retention(found).to_owned(), retention(wanted).to_owned()),
@@ -261,26 +246,18 @@ fn bucket(replicas: usize) -> Config {
     }
 }
 
-fn streams(partitions: u32, replicas: usize) -> Vec<Config> {
-    let of = |partition| streams_of(partition, replicas);
-    (0..partitions).flat_map(of).chain(shared(replicas)).collect()
-}
-
-/// The log and the results of a partition.
-fn streams_of(partition: u32, replicas: usize) -> [Config; 2] {
-    [
-        stream(names::log(partition), names::log_subjects(partition), replicas),
-        stream(names::results(partition), names::results_subject(partition), replicas),
-    ]
-}
-
-/// The streams of all partitions together.
-fn shared(replicas: usize) -> [Config; 2] {
-    [names::BOOKS, names::ASIDE].map(|name| stream(name.to_owned(), format!("{name}.*"), replicas))
-}
-
-fn stream(name: String, subjects: String, num_replicas: usize) -> Config {
-    Config { name, subjects: vec![subjects], num_replicas, ..Config::default() }
+/// The log and the results of each partition, and the parts of all snapshots.
+fn streams(partitions: u32, num_replicas: usize) -> Vec<Config> {
+    let stream = |name, subjects| Config { name, subjects, num_replicas, ..Config::default() };
+    let books = stream(names::BOOKS.to_owned(), vec![format!("{}.*", names::BOOKS)]);
+    let of = |partition| {
+        let results = vec![names::results_subject(partition)];
+        [
+            stream(names::log(partition), names::log_subjects(partition)),
+            stream(names::results(partition), results),
+        ]
+    };
+    (0..partitions).flat_map(of).chain([books]).collect()
 }
 
 #[cfg(test)]
@@ -292,7 +269,7 @@ mod tests {
         let settings = Settings { partitions: 2, stock: 5, check_after_ms: 1_800_000, remember_ms: 1_500 };
         assert_eq!(
             settings.flags(),
-            ["--partitions 2", "--stock 5", "--check-after 30m", "--remember 1500ms"]
+            ["--partitions 2", "--stock 5", "--check-after 30m", "--remember 1s 500ms"]
         );
         let other = Settings { partitions: 3, ..settings };
         let said = settings.expect(&other).map_err(|failure| failure.to_string());
@@ -300,7 +277,7 @@ mod tests {
         let [log, ..] = &streams(1, 1)[..] else { panic!("there is a log") };
         assert!(check(&Config { max_bytes: -1, ..log.clone() }, log).is_ok());
         let limited = [
-            (Config { max_age: Duration::from_secs(7_200), ..log.clone() }, "max_age 2h, not 0ms"),
+            (Config { max_age: Duration::from_secs(7_200), ..log.clone() }, "max_age 2h, not 0s"),
             (Config { max_messages: 9, ..log.clone() }, "max_msgs 9, not none"),
             (Config { retention: RetentionPolicy::WorkQueue, ..log.clone() }, "retention workqueue"),
             (Config { num_replicas: 3, ..log.clone() }, "--replicas 3, not 1"),

@@ -1,149 +1,53 @@
-//! The bytes of a snapshot: all that a partition is at one message of its log.
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 1 | the version of the layout |
-//! | 3 × 8 | last message applied, time of the log in ns, digest of all lines |
-//! | 8 | number of the last outcome |
-//! | 4 lists | pending orders; items and units sold; orders that ended; payments |
-//! | 8 | digest of what stands before |
-//!
-//! A list begins with the number of its entries, in 8 bytes. Numbers are little endian.
+//! The bytes of a snapshot: all that a partition is at one message of its log, in JSON, and a digest of it in 8 bytes.
 
-use std::str;
+use serde::{Deserialize, Serialize};
 
 use crate::serve::books::Shop;
-use crate::store::{Known, Open, Recovery, Resume, StoreError, record};
+use crate::store::{Open, Recovered};
 
-use super::memory::{Memory, Restored};
+use super::memory::{Memory, Past};
 use super::names::{DIGEST, digest};
 use super::partition::{Partition, Position};
 
-const VERSION: u8 = 3;
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    position: Position,
+    /// The number of the last outcome.
+    last_seq: u64,
+    open: Vec<Open>,
+    /// Items and units.
+    sold: Vec<(String, u64)>,
+    past: Past,
+}
 
 /// The snapshot of a partition.
 pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
-    let Position { input, time, digest: lines } = partition.position;
-    let mut bytes = vec![VERSION];
-    for number in [input, time, lines, partition.books.last_seq()] {
-        bytes.extend(number.to_le_bytes());
-    }
-    let (mut open, mut sold) = (List::default(), List::default());
-    partition.books.tell(&mut Told(&mut open, &mut sold));
-    let (mut ended, mut payments) = (List::default(), List::default());
-    partition.memory.tell(
-        |at, order_id, known| {
-            ended.entry(|bytes| numbers(bytes, &[at, order_id, known.check_at, known.content]));
-        },
-        |at, payment_id, content| {
-            payments.entry(|bytes| {
-                numbers(bytes, &[at, content]);
-                name(bytes, payment_id);
-            });
-        },
-    );
-    [open, sold, ended, payments].iter().for_each(|list| list.put(&mut bytes));
+    let Partition { books, memory, position, .. } = partition;
+    let (open, sold) = (books.orders().collect(), books.sold().collect());
+    let (position, last_seq, past) = (*position, books.last_seq(), memory.past());
+    let snapshot = Snapshot { position, last_seq, open, sold, past };
+    let mut bytes = serde_json::to_vec(&snapshot).expect("numbers and strings");
     let sum = digest(DIGEST, &bytes);
     bytes.extend(sum.to_le_bytes());
     bytes
 }
 
-/// A partition from its snapshot.
-///
-/// # Errors
-///
-/// The bytes are no snapshot.
-pub(crate) fn decode(bytes: &[u8], shop: Shop, remember: u64) -> Result<Partition, StoreError> {
-    const DAMAGED: StoreError = StoreError::Damaged { what: "snapshot" };
-    let (rest, sum) = bytes.split_last_chunk::<8>().map(|(rest, sum)| (rest, *sum)).ok_or(DAMAGED)?;
-    if u64::from_le_bytes(sum) != digest(DIGEST, rest) {
-        return Err(DAMAGED);
+/// A partition from its snapshot; `None` if the bytes are no snapshot.
+pub(crate) fn decode(bytes: &[u8], shop: Shop, remember: u64) -> Option<Partition> {
+    let (json, sum) = bytes.split_last_chunk()?;
+    if u64::from_le_bytes(*sum) != digest(DIGEST, json) {
+        return None;
     }
-    let (position, memory) = read(&mut &*rest, shop, remember).ok_or(DAMAGED)?;
-    Partition::restore(shop, memory, position)
-}
-
-fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory)> {
-    let [version] = *rest.split_off(..1)? else { return None };
-    let [input, time, digest, last_seq] = record::numbers(rest)?;
-    let position = Position { input, time, digest };
-    let mut restored = Restored::default();
-    for _ in 0..take_number(rest)? {
-        restored.open.push(Open::take(rest)?);
-    }
-    for _ in 0..take_number(rest)? {
-        let [units] = record::numbers(rest)?;
-        restored.sold.push((take_name(rest)?.to_owned(), units));
-    }
+    let Snapshot { position, last_seq, open, sold, past } = serde_json::from_slice(json).ok()?;
     // All checks that were due before the present ms have been made, or are due at once.
-    restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq, pending: 0 };
-    let memory = Memory::new(restored, remember, shop.check_after);
-    for _ in 0..take_number(rest)? {
-        let [at, order_id, check_at, content] = record::numbers(rest)?;
-        memory.restore_ended(at, order_id, Known { check_at, content });
-    }
-    for _ in 0..take_number(rest)? {
-        let [at, content] = record::numbers(rest)?;
-        memory.restore_payment(at, take_name(rest)?, content);
-    }
-    (version == VERSION && rest.is_empty()).then_some((position, memory))
-}
-
-/// A list, and how many entries it has.
-#[derive(Default)]
-struct List {
-    entries: u64,
-    bytes: Vec<u8>,
-}
-
-impl List {
-    fn entry(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
-        self.entries += 1;
-        put(&mut self.bytes);
-    }
-
-    fn put(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.entries.to_le_bytes());
-        bytes.extend(&self.bytes);
-    }
-}
-
-/// Receives pending orders and units sold.
-struct Told<'a>(&'a mut List, &'a mut List);
-
-impl Recovery for Told<'_> {
-    fn open(&mut self, order: Open) {
-        self.0.entry(|bytes| order.put(bytes));
-    }
-
-    fn sold(&mut self, item: String, units: u64) {
-        self.1.entry(|bytes| {
-            numbers(bytes, &[units]);
-            name(bytes, &item);
-        });
-    }
-
-    /// The books of a partition have all pending orders, which say what is reserved.
-    fn reserved(&mut self, _: String, _: u64) {}
-}
-
-fn numbers(bytes: &mut Vec<u8>, numbers: &[u64]) {
-    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-}
-
-/// A name has at most 64 bytes.
-fn name(bytes: &mut Vec<u8>, name: &str) {
-    bytes.push(name.len() as u8);
-    bytes.extend(name.as_bytes());
-}
-
-fn take_number(rest: &mut &[u8]) -> Option<u64> {
-    record::numbers(rest).map(|[number]| number)
-}
-
-fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    let length = usize::from(*rest.split_off_first()?);
-    str::from_utf8(rest.split_off(..length)?).ok()
+    let now = position.millis().saturating_sub(1);
+    let memory = Memory::new(
+        Recovered { now, last_seq, open, sold, ..Recovered::default() },
+        remember,
+        shop.check_after,
+    );
+    memory.restore(past);
+    Partition::restore(shop, memory, position).ok()
 }
 
 #[cfg(test)]
@@ -182,15 +86,15 @@ mod tests {
         (0..800).map(message).collect()
     }
 
-    fn input(sequence: u64, time: u64, kind: Option<Kind>, text: &str) -> Input {
-        let subject = kind.map_or("shop.0.other".to_owned(), |kind| names::log_subject(0, kind));
+    fn input(sequence: u64, time: u64, kind: Kind, text: &str) -> Input {
+        let subject = names::log_subject(0, kind);
         Input { sequence, time, subject, payload: text.to_owned().into() }
     }
 
     fn apply(partition: &mut Partition, log: &[(u64, Kind, String)], from: usize) -> String {
         let mut out = String::new();
         for (number, (time, kind, payload)) in log.iter().enumerate().skip(from) {
-            partition.apply(&input(number as u64 + 1, *time, Some(*kind), payload), &mut out).unwrap();
+            partition.apply(&input(number as u64 + 1, *time, *kind, payload), &mut out).unwrap();
         }
         out
     }
@@ -223,7 +127,7 @@ mod tests {
         let mut out = String::new();
         let mut tick = |time, kind, text: &str| {
             out.clear();
-            partition.apply(&input(1, time, Some(kind), text), &mut out).unwrap();
+            partition.apply(&input(1, time, kind, text), &mut out).unwrap();
             (out.matches("released").count(), partition.next_check())
         };
         for first in [0, 1_000, 2_000] {
@@ -238,7 +142,7 @@ mod tests {
 
     /// What a message may hold by mistake costs itself: it is answered in a bounded number of bytes.
     #[test]
-    fn others_items_great_answers_and_unknown_kinds_are_no_end() {
+    fn others_items_and_great_answers_are_no_end() {
         let mut partition = Partition::new(SHOP, REMEMBER).unwrap();
         partition.home = (names::partition_of("nut", 16), 16);
         let mut apply = |kind, text: &str| {
@@ -249,17 +153,16 @@ mod tests {
         let order = |id, item| {
             format!("{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":1}}\n")
         };
-        let out = apply(Some(Kind::Orders), &[order(1, "nut"), order(2, "item-1")].concat());
+        let out = apply(Kind::Orders, &[order(1, "nut"), order(2, "item-1")].concat());
         assert!(out.contains("\"order_id\":1,\"status\":\"placed\""), "{out}");
         assert!(out.contains("its item belongs to partition 0, not to 8"), "{out}");
         let paid = "{\"payment_id\":\"p\",\"order_id\":1,\"item\":\"item-1\",\"amount_cents\":1}";
-        assert!(apply(Some(Kind::Payments), paid).contains("belongs to partition 0"));
+        assert!(apply(Kind::Payments, paid).contains("belongs to partition 0"));
         let controls = format!("{{\"order_id\":3,\"quantity\":\"{}\"}}\n", "\\u0001".repeat(160_000));
-        assert!(apply(Some(Kind::Orders), &controls).len() < 1_000);
+        assert!(apply(Kind::Orders, &controls).len() < 1_000);
         let many = format!("{{\"order_id\":\"{0}\",\"item\":\"{0}\"}}\n", "é".repeat(100)).repeat(MAX_LINES);
-        let out = apply(Some(Kind::Orders), &many);
+        let out = apply(Kind::Orders, &many);
         assert!(out.lines().count() == MAX_LINES && out.len() < 250 * MAX_LINES, "{}", out.len());
-        assert_eq!(apply(None, "anything"), "");
     }
 
     #[test]
@@ -269,12 +172,12 @@ mod tests {
         apply(&mut partition, &log[..60], 0);
         let bytes = encode(&partition);
         for length in 0..bytes.len() {
-            assert!(decode(&bytes[..length], SHOP, REMEMBER).is_err(), "cut at {length}");
+            assert!(decode(&bytes[..length], SHOP, REMEMBER).is_none(), "cut at {length}");
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
-            assert!(decode(&damaged, SHOP, REMEMBER).is_err(), "bit {at}");
+            assert!(decode(&damaged, SHOP, REMEMBER).is_none(), "bit {at}");
         }
     }
 }

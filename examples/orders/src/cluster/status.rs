@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_nats::Client;
 use async_nats::connection::State;
@@ -17,7 +17,6 @@ use crate::serve::metrics::{Figure, Metrics};
 use crate::serve::places::{self, Limits};
 use crate::serve::shared::LATE;
 
-use super::broker::Broker;
 use super::pulse::{Pulse, Vitals};
 
 /// How a worker is. The worker and its owners write; requests read.
@@ -33,43 +32,24 @@ struct Inner {
     /// What the worker waits for.
     waits: Option<String>,
     /// The partitions that it has.
-    held: BTreeMap<u32, Has>,
-    /// The last progress of partitions that this worker has given up, or has taken again.
-    given_up: BTreeMap<u32, Instant>,
-    /// Streams that may lose messages.
-    limits: Vec<String>,
-    /// Another worker has this one's name, which is here; and when that was seen.
-    namesake: Option<(String, Instant)>,
+    held: BTreeMap<u32, Pulse>,
 }
 
-#[derive(Debug)]
-struct Has {
-    pulse: Pulse,
-    /// When it was taken; or, if it was given up before and no other worker had it, the last progress then.
-    since: Instant,
-    /// Why it has stopped.
-    stopped: Option<String>,
-}
-
-impl Has {
-    fn last_progress(&self) -> Instant {
-        self.pulse.progressed().unwrap_or(self.since)
+/// What is wrong with a partition.
+fn wrong(number: u32, pulse: &Pulse) -> Option<String> {
+    let Vitals { progress, unanswered, failure, stopped, .. } = pulse.vitals();
+    let why = failure.map(|failure| format!(": {failure}")).unwrap_or_default();
+    if stopped {
+        return Some(format!("partition {number} has stopped{why}"));
     }
-
-    /// What is wrong with it.
-    fn wrong(&self) -> Option<String> {
-        if let Some(why) = &self.stopped {
-            return Some(format!("has stopped: {why}"));
-        }
-        let (Vitals { unanswered, failure, .. }, idle) =
-            (self.pulse.vitals(), self.last_progress().elapsed());
-        let why = failure.map(|failure| format!(": {failure}")).unwrap_or_default();
-        if let Some((number, since)) = unanswered.filter(|(_, since)| since.elapsed() >= LATE) {
-            let wait = since.elapsed().as_secs();
-            return Some(format!("has not answered message {number}, which waits for {wait} s{why}"));
-        }
-        (idle >= LATE).then(|| format!("makes no progress for {} s{why}", idle.as_secs()))
+    if let Some((message, since)) = unanswered.filter(|(_, since)| since.elapsed() >= LATE) {
+        let wait = since.elapsed().as_secs();
+        return Some(format!(
+            "partition {number} has not answered message {message}, which waits for {wait} s{why}"
+        ));
     }
+    let idle = progress.elapsed();
+    (idle >= LATE).then(|| format!("partition {number} makes no progress for {} s{why}", idle.as_secs()))
 }
 
 impl Health {
@@ -92,53 +72,12 @@ impl Health {
 
     /// The worker has a partition now.
     pub(crate) fn hold(&self, partition: u32, pulse: Pulse) {
-        let mut inner = self.inner();
-        let since = inner.given_up.get(&partition).copied().unwrap_or_else(Instant::now);
-        inner.held.insert(partition, Has { pulse, since, stopped: None });
+        self.inner().held.insert(partition, pulse);
     }
 
     /// The worker has it no more.
     pub(crate) fn leave(&self, partition: u32) {
-        let mut inner = self.inner();
-        let before = inner.held.remove(&partition);
-        if let Some(since) = before.map(|before| before.last_progress()) {
-            inner.given_up.insert(partition, since);
-        }
-    }
-
-    pub(crate) fn stop(&self, partition: u32, why: String) {
-        if let Some(held) = self.inner().held.get_mut(&partition) {
-            held.stopped = Some(why);
-        }
-    }
-
-    pub(crate) fn serves(&self, partition: u32) {
-        if let Some(held) = self.inner().held.get_mut(&partition) {
-            held.stopped = None;
-        }
-    }
-
-    /// Other workers have all partitions that this one has not.
-    pub(crate) fn note_others(&self) {
-        let Inner { given_up, held, .. } = &mut *self.inner();
-        given_up.retain(|number, _| held.contains_key(number));
-    }
-
-    /// The partitions that the worker has.
-    fn held(&self) -> Vec<u32> {
-        self.inner().held.keys().copied().collect()
-    }
-
-    fn note_limits(&self, limits: Vec<String>) {
-        let mut inner = self.inner();
-        for line in limits.iter().filter(|line| !inner.limits.contains(line)) {
-            say!("{line}");
-        }
-        inner.limits = limits;
-    }
-
-    pub(crate) fn note_namesake(&self, name: &str) {
-        self.inner().namesake = Some((name.to_owned(), Instant::now()));
+        self.inner().held.remove(&partition);
     }
 
     /// What is wrong, a line each.
@@ -148,41 +87,25 @@ impl Health {
         let cut = cut.then_some("waiting for NATS: no connection");
         let begins = (!inner.ready).then_some("waiting for NATS: the shop is not found yet");
         let waits = inner.waits.clone().or_else(|| cut.or(begins).map(str::to_owned));
-        let held = inner
-            .held
-            .iter()
-            .filter_map(|(number, held)| Some(format!("partition {number} {}", held.wrong()?)));
-        let namesake = inner.namesake.as_ref().filter(|(_, at)| at.elapsed() < LATE);
-        let namesake = namesake.map(|(name, _)| format!("another worker is named {name} as well"));
-        let wrong = waits.into_iter().chain(namesake).chain(inner.limits.iter().cloned());
-        let wrong = wrong.chain(held).map(|line| line + "\n").collect::<String>();
+        let held = inner.held.iter().filter_map(|(number, pulse)| wrong(*number, pulse));
+        let wrong = waits.into_iter().chain(held).map(|line| line + "\n").collect::<String>();
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
     /// Sets what metrics say of the worker now.
     fn measure(&self, metrics: &Metrics) {
         metrics.of(Figure::Ready).set(u64::from(self.verdict().is_ok()));
-        let inner = self.inner();
-        let vitals = inner.held.values().map(|held| held.pulse.vitals()).collect::<Vec<_>>();
-        metrics.of(Figure::Pending).set(vitals.iter().map(|vitals| vitals.pending).sum());
-        let longest =
-            |times: &mut dyn Iterator<Item = Duration>| times.max().unwrap_or_default().as_millis() as u64;
-        let mut waits = vitals.iter().filter_map(|vitals| Some(vitals.unanswered?.1.elapsed()));
-        metrics.of(Figure::UnansweredMillis).set(longest(&mut waits));
-        let mut idle = inner.held.values().map(|held| held.last_progress().elapsed());
-        metrics.of(Figure::IdleMillis).set(longest(&mut idle));
-        metrics.of(Figure::Owned).set(inner.held.len() as u64);
-        let stopped = inner.held.values().filter(|held| held.stopped.is_some());
-        metrics.of(Figure::Stopped).set(stopped.count() as u64);
-    }
-}
-
-/// Looks at the limits of streams again and again: they may change while the worker works.
-pub(crate) async fn watch_limits(broker: Broker, health: Arc<Health>) {
-    loop {
-        let limits = broker.limits(&health.held()).await;
-        health.note_limits(limits);
-        shardwheel::sleep(LATE).await;
+        let vitals = self.inner().held.values().map(Pulse::vitals).collect::<Vec<_>>();
+        let sum = |value: fn(&Vitals) -> u64| vitals.iter().map(value).sum();
+        metrics.of(Figure::Pending).set(sum(|vitals| vitals.pending));
+        metrics.of(Figure::Owned).set(sum(|_| 1));
+        metrics.of(Figure::Stopped).set(sum(|vitals| u64::from(vitals.stopped)));
+        let longest = |since: fn(&Vitals) -> Option<Instant>| {
+            let times = vitals.iter().filter_map(since).map(|since| since.elapsed().as_millis() as u64);
+            times.max().unwrap_or_default()
+        };
+        metrics.of(Figure::UnansweredMillis).set(longest(|vitals| Some(vitals.unanswered?.1)));
+        metrics.of(Figure::IdleMillis).set(longest(|vitals| Some(vitals.progress)));
     }
 }
 
@@ -194,10 +117,10 @@ pub(crate) fn listen(
     metrics: Arc<Metrics>,
     health: Arc<Health>,
 ) -> std::io::Result<SocketAddr> {
-    let listener = places::bind(at, limits)?;
+    let listener = places::bind(at)?;
     let address = listener.local_addr()?;
     let token = Arc::<Option<String>>::new(token);
-    let handle = move |_, request| {
+    let handle = move |request| {
         let (metrics, token, health) = (Arc::clone(&metrics), Arc::clone(&token), Arc::clone(&health));
         async move {
             health.measure(&metrics);

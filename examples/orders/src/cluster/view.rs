@@ -19,8 +19,8 @@ use super::names::{DIGEST, digest};
 #[derive(Debug)]
 struct Seen {
     revision: u64,
-    /// The partitions that it has given up; `None` if it has left.
-    gave_up: Option<BTreeSet<u32>>,
+    /// It has not left.
+    is_there: bool,
     /// When it was seen first in this revision.
     at: Instant,
 }
@@ -39,9 +39,9 @@ impl View {
     }
 
     /// Enters what a worker has written. The same revision again is no news.
-    pub(crate) fn note(&mut self, name: &str, revision: u64, gave_up: Option<BTreeSet<u32>>, now: Instant) {
+    pub(crate) fn note(&mut self, name: &str, revision: u64, is_there: bool, now: Instant) {
         if self.workers.get(name).is_none_or(|seen| seen.revision != revision) {
-            self.workers.insert(name.to_owned(), Seen { revision, gave_up, at: now });
+            self.workers.insert(name.to_owned(), Seen { revision, is_there, at: now });
         }
     }
 
@@ -55,22 +55,18 @@ impl View {
         self.workers.get(&self.me).map(|seen| now.saturating_duration_since(seen.at))
     }
 
-    /// The partitions of this worker, which has given up some itself. One that all have given up is as good as
-    /// one that none has.
-    pub(crate) fn mine(&self, partitions: u32, gave_up: &BTreeSet<u32>, now: Instant) -> BTreeSet<u32> {
-        let lives = |seen: &&Seen| now.saturating_duration_since(seen.at) < self.lease;
-        let others = self.workers.iter().filter(|(name, _)| **name != self.me).filter_map(|(name, seen)| {
-            let gave_up = Some(seen).filter(lives)?.gave_up.as_ref()?;
-            Some((name, gave_up, 0))
-        });
-        let mut workers = others.chain([(&self.me, gave_up, 0)]).collect::<Vec<_>>();
+    /// The partitions of this worker.
+    pub(crate) fn mine(&self, partitions: u32, now: Instant) -> BTreeSet<u32> {
+        let lives = |seen: &Seen| seen.is_there && now.saturating_duration_since(seen.at) < self.lease;
+        let others = self.workers.iter().filter(|(name, seen)| **name != self.me && lives(seen));
+        let mut workers =
+            others.map(|(name, _)| name).chain([&self.me]).map(|name| (name, 0)).collect::<Vec<_>>();
         let most = partitions.div_ceil(workers.len() as u32);
         let mut mine = BTreeSet::new();
         for number in 0..partitions {
-            let best = workers.iter_mut().min_by_key(|(name, gave_up, count)| {
-                (gave_up.contains(&number), *count >= most, Reverse(rank(name, number)))
-            });
-            if let Some((name, _, count)) = best {
+            let best =
+                workers.iter_mut().min_by_key(|(name, count)| (*count >= most, Reverse(rank(name, number))));
+            if let Some((name, count)) = best {
                 *count += 1;
                 mine.extend((**name == self.me).then_some(number));
             }
@@ -96,16 +92,12 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(2);
 
     /// The partitions of each worker, as it sees itself, when all of some names live.
-    fn shares(names: &[&str], partitions: u32, gave_up: &[(&str, u32)]) -> Vec<BTreeSet<u32>> {
+    fn shares(names: &[&str], partitions: u32) -> Vec<BTreeSet<u32>> {
         let now = Instant::now();
-        let of = |name: &str| {
-            let own = gave_up.iter().filter(|(other, _)| *other == name);
-            own.map(|&(_, number)| number).collect::<BTreeSet<_>>()
-        };
         let share = |me: &&str| {
             let mut view = View::new(me, LEASE);
-            names.iter().for_each(|name| view.note(name, 1, Some(of(name)), now));
-            view.mine(partitions, &of(me), now)
+            names.iter().for_each(|name| view.note(name, 1, true, now));
+            view.mine(partitions, now)
         };
         names.iter().map(share).collect()
     }
@@ -114,7 +106,7 @@ mod tests {
     fn each_partition_has_one_worker_and_shares_are_fair() {
         for partitions in [1, 2, 5, 16, 64] {
             for count in 1..=5 {
-                let shares = shares(&["a", "b", "c", "d", "e"][..count], partitions, &[]);
+                let shares = shares(&["a", "b", "c", "d", "e"][..count], partitions);
                 let all = shares.iter().flatten().collect::<BTreeSet<_>>();
                 let sum = shares.iter().map(BTreeSet::len).sum::<usize>();
                 assert_eq!((all.len(), sum), (partitions as usize, partitions as usize));
@@ -126,33 +118,25 @@ mod tests {
 
     #[test]
     fn few_partitions_move_when_a_worker_goes() {
-        let (before, after) = (shares(&["a", "b", "c", "d"], 64, &[]), shares(&["a", "b", "c"], 64, &[]));
+        let (before, after) = (shares(&["a", "b", "c", "d"], 64), shares(&["a", "b", "c"], 64));
         let stayed = before.iter().zip(&after).map(|(before, after)| before.intersection(after).count());
         assert!(stayed.sum::<usize>() >= 32, "of 48");
     }
 
     #[test]
-    fn what_a_worker_has_given_up_is_that_of_another_one_if_one_can() {
-        let given_up = shares(&["a", "b"], 2, &[("a", 0), ("a", 1)]);
-        assert_eq!(given_up, [BTreeSet::new(), BTreeSet::from([0, 1])]);
-        let by_all = shares(&["a", "b"], 2, &[("a", 0), ("a", 1), ("b", 0), ("b", 1)]);
-        assert_eq!(by_all, shares(&["a", "b"], 2, &[]));
-    }
-
-    #[test]
     fn a_worker_is_dead_if_its_entry_stays_the_same() {
-        let (begin, none) = (Instant::now(), BTreeSet::new());
+        let begin = Instant::now();
         let mut view = View::new("a", LEASE);
         assert_eq!(view.blind_for(begin), None);
-        view.note("b", 5, Some(BTreeSet::new()), begin);
-        assert_eq!((view.mine(8, &none, begin).len(), view.next_lapse(begin)), (4, Some(LEASE)));
-        view.note("b", 5, Some(BTreeSet::new()), begin + LEASE);
-        assert_eq!(view.mine(8, &none, begin + LEASE).len(), 8, "the same revision again is no renewal");
-        view.note("b", 6, Some(BTreeSet::new()), begin + LEASE);
-        assert_eq!(view.mine(8, &none, begin + LEASE).len(), 4);
+        view.note("b", 5, true, begin);
+        assert_eq!((view.mine(8, begin).len(), view.next_lapse(begin)), (4, Some(LEASE)));
+        view.note("b", 5, true, begin + LEASE);
+        assert_eq!(view.mine(8, begin + LEASE).len(), 8, "the same revision again is no renewal");
+        view.note("b", 6, true, begin + LEASE);
+        assert_eq!(view.mine(8, begin + LEASE).len(), 4);
         view.refresh(begin + LEASE * 3);
-        assert_eq!(view.mine(8, &none, begin + LEASE * 3).len(), 4);
-        view.note("b", 7, None, begin + LEASE * 3);
-        assert_eq!(view.mine(8, &none, begin + LEASE * 3).len(), 8, "it has left");
+        assert_eq!(view.mine(8, begin + LEASE * 3).len(), 4);
+        view.note("b", 7, false, begin + LEASE * 3);
+        assert_eq!(view.mine(8, begin + LEASE * 3).len(), 8, "it has left");
     }
 }

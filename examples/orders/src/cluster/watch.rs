@@ -1,9 +1,8 @@
 //! The changes of the bucket, as a worker sees them.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use async_nats::jetstream::kv::{Entry, Operation, Store};
+use async_nats::jetstream::kv::{Entry, Store};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
@@ -33,17 +32,4 @@ pub(crate) async fn follow(bucket: Store, lease: Duration, changes: mpsc::Unboun
         }
         shardwheel::sleep(PAUSE).await;
     }
-}
-
-/// What a worker writes into its entry: what no other one writes, and the partitions that it has given up.
-pub(crate) fn value(session: &str, gave_up: &BTreeSet<u32>) -> String {
-    let numbers = gave_up.iter().map(u32::to_string).collect::<Vec<_>>();
-    format!("{session} {}", numbers.join(","))
-}
-
-/// Reads an entry; `None` if the worker has left.
-pub(crate) fn read(entry: &Entry) -> Option<(String, BTreeSet<u32>)> {
-    let text = std::str::from_utf8(&entry.value).ok().filter(|_| entry.operation == Operation::Put)?;
-    let (session, numbers) = text.split_once(' ')?;
-    Some((session.to_owned(), numbers.split(',').filter_map(|number| number.parse().ok()).collect()))
 }

@@ -6,11 +6,8 @@
 //! A worker that sees no changes of the bucket, not even its own, is *blind*: it takes nothing and leaves
 //! nothing, and counts anew when it sees again. Otherwise every other worker would seem to be dead while the
 //! bucket elects a leader.
-//!
-//! A partition whose owner makes no progress (`pulse.rs`) is given up: the worker writes so into its entry, and
-//! another one has it from then on, if there is one that has not given it up as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -27,9 +24,7 @@ use tokio::task::{JoinError, JoinSet};
 use super::failure::{Failure, SAY};
 use super::held::Held;
 use super::names;
-use super::namesakes::Namesakes;
 use super::owner::{self, Office};
-use super::pulse;
 use super::view::View;
 use super::watch;
 
@@ -41,20 +36,15 @@ type Ended = Result<(Task, Result<(), Failure>), JoinError>;
 pub(crate) struct Worker {
     office: Office,
     name: String,
-    /// What this worker writes into its entry. No other worker writes the same, nor did this one before.
-    session: String,
     lease: Duration,
     view: View,
     changes: mpsc::UnboundedReceiver<Entry>,
     held: BTreeMap<u32, Held>,
     /// How often it has taken a partition.
     taken: u64,
-    /// Partitions that it has given up.
-    gave_up: BTreeSet<u32>,
     owners: JoinSet<(Task, Result<(), Failure>)>,
     /// Since when the worker is blind, and when it said so.
     blind: Option<(Instant, Instant)>,
-    namesakes: Namesakes,
 }
 
 /// What a worker waits for.
@@ -70,12 +60,10 @@ enum Event {
 
 impl Worker {
     pub(crate) fn new(office: Office, name: String, lease: Duration) -> Self {
-        let session = format!("{name}/{:016x}", fastrand::u64(..));
         let (view, held, owners) = (View::new(&name, lease), BTreeMap::new(), JoinSet::new());
         let (sender, changes) = mpsc::unbounded_channel();
         tokio::spawn(watch::follow(office.broker.bucket.clone(), lease, sender));
-        let (taken, gave_up, blind, namesakes) = (0, BTreeSet::new(), None, Namesakes::default());
-        Self { office, name, session, lease, view, changes, held, taken, gave_up, owners, blind, namesakes }
+        Self { office, name, lease, view, changes, held, taken: 0, owners, blind: None }
     }
 
     /// Works until a signal ends it.
@@ -86,14 +74,8 @@ impl Worker {
     ) -> Result<(), Failure> {
         let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
         let mut renewals = shardwheel::interval(self.lease / 3).missed(Missed::Skip);
-        self.namesakes = Namesakes::before(&self.office.broker, &self.name).await;
         loop {
             match self.event(&mut renewals, &mut caught_up, &mut ends).await {
-                Event::Changed(entry) if self.namesakes.show(&entry, &self.session, &self.office.health) => {
-                    let failure = self.namesakes.refusal();
-                    self.leave().await;
-                    return Err(failure);
-                }
                 Event::Changed(entry) => {
                     self.changed(&entry);
                     self.balance(out)?;
@@ -102,9 +84,6 @@ impl Worker {
                 Event::CaughtUp(number) => self.serves(number, out)?,
                 Event::Ended(ended) => self.ended(ended)?,
                 Event::Renewal => {
-                    // A partition that is given up is never without a word in `/healthz`: if nobody else can have
-                    // it, it is taken again at once.
-                    self.give_up_stalled(out)?;
                     self.balance(out)?;
                     self.renew().await;
                 }
@@ -122,7 +101,6 @@ impl Worker {
         // A partition that is left may have caught up a moment before.
         let Some(held) = self.held.get_mut(&number) else { return Ok(()) };
         held.serves();
-        self.office.health.serves(number);
         say(out, &format!("partition {number} owned"))
     }
 
@@ -163,49 +141,22 @@ impl Worker {
 
     /// Enters a change of the bucket.
     fn changed(&mut self, entry: &Entry) {
-        let (now, gave_up) = (Instant::now(), watch::read(entry).map(|(_, gave_up)| gave_up));
+        let now = Instant::now();
         let Some(name) = names::worker_of(&entry.key) else { return };
         if name == self.name && self.is_blind(now) {
-            self.see_again(now);
+            // It begins to count anew.
+            self.view.refresh(now);
         }
-        self.view.note(name, entry.revision, gave_up, now);
-    }
-
-    /// Begins to count anew.
-    fn see_again(&mut self, now: Instant) {
-        let blind = self.view.blind_for(now);
-        self.view.refresh(now);
-        // No owner can make progress without a broker.
-        if blind.is_some_and(|blind| blind > pulse::patience(self.lease) / 2) {
-            self.held.values().for_each(|held| held.pulse.beat());
-        }
+        self.view.note(name, entry.revision, !entry.value.is_empty(), now);
     }
 
     fn is_blind(&self, now: Instant) -> bool {
         self.view.blind_for(now).is_none_or(|blind| blind >= self.lease)
     }
 
-    /// Gives up partitions whose owners make no progress, if others seem to have a broker.
-    fn give_up_stalled(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
-        let (now, patience) = (Instant::now(), pulse::patience(self.lease));
-        if self.is_blind(now) {
-            return Ok(());
-        }
-        let stalls =
-            |held: &Held| !held.stopped && now.saturating_duration_since(held.pulse.last()) >= patience;
-        let stalled = self.held.iter().filter(|(_, held)| stalls(held)).map(|(&number, _)| number);
-        for number in stalled.collect::<Vec<_>>() {
-            say!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
-            self.gave_up.insert(number);
-            self.lose(number, out)?;
-        }
-        Ok(())
-    }
-
     /// Says that this worker lives. If that fails, the next renewal may do.
     async fn renew(&self) {
-        let value = watch::value(&self.session, &self.gave_up).into();
-        let renewed = self.office.broker.bucket.put(names::worker(&self.name), value);
+        let renewed = self.office.broker.bucket.put(names::worker(&self.name), Bytes::from_static(b"here"));
         let _ = shardwheel::timeout(self.lease / 3, renewed).await;
     }
 
@@ -215,7 +166,7 @@ impl Worker {
         if self.is_blind(now) {
             return Ok(());
         }
-        let mine = self.view.mine(self.office.broker.settings.partitions, &self.gave_up, now);
+        let mine = self.view.mine(self.office.broker.settings.partitions, now);
         let others = self.held.keys().copied().filter(|number| !mine.contains(number));
         for number in others.collect::<Vec<_>>() {
             self.lose(number, out)?;
@@ -225,7 +176,6 @@ impl Worker {
                 self.hold(number);
             }
         }
-        self.office.health.note_others();
         Ok(())
     }
 
@@ -267,7 +217,7 @@ impl Worker {
     fn ended(&mut self, ended: Ended) -> Result<(), Failure> {
         let ((number, since), result) = ended?;
         if let Some(held) = self.held.get_mut(&number).filter(|held| held.since == since) {
-            let pause = result.err().map(|failure| self.office.failed(number, held, &failure));
+            let pause = result.err().map(|failure| held.failed(number, &failure));
             self.start(number, pause.unwrap_or_default());
         }
         Ok(())

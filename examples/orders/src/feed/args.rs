@@ -25,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) connections: usize,
 
     /// The time until the check that the files are made for. A payment dated later than this after
-    /// its order is sent when all checks are past
+    /// its order is left out, but with `--speed`
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
     pub(crate) check_after: Duration,
 
@@ -33,8 +33,4 @@ pub(crate) struct Args {
     /// fast as the server takes them
     #[arg(long, value_name = "FACTOR", value_parser = durations::speed)]
     pub(crate) speed: Option<f64>,
-
-    /// Leaves out the payments that are late by their dates, and does not wait for the checks
-    #[arg(long)]
-    pub(crate) skip_late: bool,
 }

@@ -8,16 +8,14 @@
 //! - *The order of sending.* The orders of an item go by date, over one connection. A payment follows
 //!   its order's answer, and earlier payments for the same order.
 //! - *What is late.* A payment that is dated after its order's check (`--check-after` after the order)
-//!   is sent after the server's check, so it comes late there too. All of these are sent at the end,
-//!   once every check is past. With a check after 30 minutes the feed ends after some 30 minutes;
-//!   `--skip-late` leaves them out, which changes no outcome.
+//!   is left out: it would change nothing.
 //!
 //! Everything else is sent as fast as the server takes it. Each outcome is that of a replay if
 //! (1) in the replay no order gets stock that a check takes back: the last order is placed before the
 //! first check, or there is enough stock; and (2) the server gets each payment before it checks the
 //! order: its `--check-after` must be longer than the time for which it is away.
 //!
-//! With `--speed` every line is sent at its date, that many times faster. If the server's
+//! With `--speed` every line is sent at its date, that many times faster, late payments as well. If the server's
 //! `--check-after` is as many times shorter than that of the files, an hour there is an hour here, and
 //! (1) is not needed.
 //!
@@ -47,13 +45,12 @@ use std::time::{Duration, Instant};
 
 use order_reconciliation::files::Files;
 use order_reconciliation::progress::Progress;
-use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::exchange::Failure;
-use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
+use crate::{EXIT_BROKEN, EXIT_OK, Streams};
 
-use lane::{Cursor, Done, Pace, Sender, Shared};
+use lane::{Done, Pace, Sender, Shared};
 use plan::Lane;
 use target::Target;
 
@@ -82,13 +79,14 @@ fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
     let target = Target::new(&args.to, args.exchange.token()?.as_deref(), args.exchange.give_up_after)?;
     let files = args.exchange.files(streams)?;
     let check_after = args.check_after.as_millis() as u64;
-    let mut lanes = plan::lanes(&files, args.connections, check_after, args.speed.is_some());
-    if args.skip_late {
-        lanes.iter_mut().for_each(|lane| lane.late.clear());
+    let lanes = plan::lanes(&files, args.connections, check_after, args.speed.is_some());
+    let late = lanes.iter().map(|lane| lane.late).sum::<usize>();
+    if late > 0 {
+        let _ = writeln!(streams.err, "{late} payments are late by their dates, and left out");
     }
     let shared = Arc::new(share(args, files, &lanes));
     let begin = Instant::now();
-    send(&shared, &target, lanes, streams)?;
+    send(&shared, &target, lanes)?;
     shared.progress.clone().finish();
     let done = shared.with_done(|done| done.clone());
     summary(streams.out, &done, begin.elapsed()).map_err(Failure::output)?;
@@ -96,7 +94,7 @@ fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
 }
 
 fn share(args: &Args, files: Files, lanes: &[Lane]) -> Shared {
-    let lines = lanes.iter().map(|lane| lane.orders.len() + lane.in_time.len() + lane.late.len());
+    let lines = lanes.iter().map(|lane| lane.orders.len() + lane.payments.len());
     let dates = files.orders.iter().map(|order| order.placed_at);
     let first = dates.chain(files.payments.iter().map(|payment| payment.paid_at)).min();
     Shared {
@@ -108,43 +106,20 @@ fn share(args: &Args, files: Files, lanes: &[Lane]) -> Shared {
     }
 }
 
-fn send(
-    shared: &Arc<Shared>,
-    target: &Target,
-    lanes: Vec<Lane>,
-    streams: &mut Streams<'_>,
-) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(Failure::output)?;
-    let sender = |lane| {
-        let (shared, link) = (Arc::clone(shared), target.link());
-        Sender { shared, lane, link, cursor: Cursor::default() }
-    };
-    let senders = all(&runtime, lanes.into_iter().map(|lane| sender(lane).run()))?;
-    let late = senders.iter().map(|sender| sender.lane.late.len()).sum::<usize>();
-    if late > 0 {
-        let last = senders.iter().map(|sender| sender.cursor.last_check_at).max().unwrap_or(0);
-        let wait = lane::until_checked(last).as_secs();
-        let say = || {
-            let _ = writeln!(streams.err, "{late} late payments follow after the last check, in {wait} s");
-        };
-        shared.progress.suspend(say);
-    }
-    all(&runtime, senders.into_iter().map(Sender::run_late))?;
-    Ok(())
-}
-
-/// Runs all lanes until they end or one fails.
-fn all(
-    runtime: &Runtime,
-    lanes: impl Iterator<Item = impl Future<Output = Result<Sender, client::Failure>> + Send + 'static>,
-) -> Result<Vec<Sender>, Failure> {
+/// Sends all lanes until they end or one fails.
+fn send(shared: &Arc<Shared>, target: &Target, lanes: Vec<Lane>) -> Result<(), Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::output)?;
     runtime.block_on(async {
-        let (mut running, mut ended) = (lanes.collect::<JoinSet<_>>(), Vec::new());
+        let sender = |lane| {
+            let (shared, link) = (Arc::clone(shared), target.link());
+            Sender { shared, lane, link, orders: 0, payments: 0 }
+        };
+        let mut running = lanes.into_iter().map(|lane| sender(lane).run()).collect::<JoinSet<_>>();
         while let Some(lane) = running.join_next().await {
-            ended.push(lane.expect("a lane does not panic")?);
+            lane.expect("a lane does not panic")?;
         }
-        Ok(ended)
+        Ok(())
     })
 }
 

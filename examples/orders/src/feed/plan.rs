@@ -13,10 +13,10 @@ use order_reconciliation::files::Files;
 pub(crate) struct Lane {
     /// Indices into [`Files::orders`], by date.
     pub(crate) orders: Vec<u32>,
-    /// Payments that are not late, in the order in which they are sent.
-    pub(crate) in_time: Vec<Paid>,
-    /// Payments dated after the check.
-    pub(crate) late: Vec<Paid>,
+    /// Payments in the order in which they are sent.
+    pub(crate) payments: Vec<Paid>,
+    /// How many payments are dated after the check, and left out.
+    pub(crate) late: usize,
 }
 
 /// A payment of a lane.
@@ -32,7 +32,7 @@ pub(crate) struct Paid {
 }
 
 /// Divides the files among connections. Times are in ms. `by_date`: payments are sent by their own
-/// dates, and not as soon as their orders are placed.
+/// dates, also those that are late, and not as soon as their orders are placed.
 pub(crate) fn lanes(files: &Files, connections: usize, check_after: u64, by_date: bool) -> Vec<Lane> {
     let mut lanes = (0..connections).map(|_| Lane::default()).collect::<Vec<_>>();
     let places = place(files, &mut lanes);
@@ -44,12 +44,11 @@ pub(crate) fn lanes(files: &Files, connections: usize, check_after: u64, by_date
         let paid = Paid { payment: index, order, number: numbers[slot] };
         let late = payment.paid_at > files.orders[slot].placed_at.saturating_add(check_after);
         let lane = &mut lanes[lane as usize];
-        if late { lane.late.push(paid) } else { lane.in_time.push(paid) }
+        if late && !by_date { lane.late += 1 } else { lane.payments.push(paid) }
     }
     let paid_at = |paid: &Paid| files.payments[paid.payment as usize].paid_at;
     for lane in &mut lanes {
-        lane.in_time.sort_by_key(|paid| (if by_date { 0 } else { paid.order }, paid_at(paid)));
-        lane.late.sort_by_key(paid_at);
+        lane.payments.sort_by_key(|paid| (if by_date { 0 } else { paid.order }, paid_at(paid)));
     }
     lanes
 }
@@ -100,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn payments_follow_their_orders_or_their_dates_and_late_ones_are_apart() {
+    fn payments_follow_their_orders_or_their_dates_and_late_ones_are_left_out() {
         let payments = [(2, 30), (1, 101), (2, 20), (1, 100), (2, 102), (1, 40)];
         let files = files(&[(1, "a", 0), (2, "a", 1)], &payments);
         let by_order = &lanes(&files, 1, 100, false)[0];
-        assert_eq!(sent(&by_order.in_time), [(5, 3), (3, 2), (2, 2), (0, 1)]);
-        assert_eq!(sent(&by_order.late), [(1, 1), (4, 3)]);
+        assert_eq!(sent(&by_order.payments), [(5, 3), (3, 2), (2, 2), (0, 1)]);
+        assert_eq!(by_order.late, 2);
         let by_date = &lanes(&files, 1, 100, true)[0];
-        assert_eq!(sent(&by_date.in_time), [(2, 2), (0, 1), (5, 3), (3, 2)]);
+        assert_eq!(sent(&by_date.payments), [(2, 2), (0, 1), (5, 3), (3, 2), (1, 1), (4, 3)]);
     }
 }

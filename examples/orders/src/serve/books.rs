@@ -21,7 +21,7 @@ use order_reconciliation::rules::{self, Terms, Verdict};
 use shardwheel::Key;
 
 use crate::store::{
-    Changes, EndState, Ended, Known, Open, Payment, Recovery, Resume, Store, StoreError, content, open_key,
+    Changes, EndState, Ended, Known, Open, Payment, Recovered, Store, StoreError, content, open_key,
 };
 
 use checks::Checks;
@@ -75,7 +75,7 @@ pub(crate) struct Checked {
 
 pub(crate) struct Books {
     shop: Shop,
-    /// The number of pending orders, in memory or not, with those whose records are damaged.
+    /// The number of pending orders, in memory or not.
     pending: usize,
     /// Those in memory.
     open: HashMap<u64, Pending>,
@@ -93,26 +93,24 @@ impl Books {
     /// Reads what is pending and what is sold. `now` is the time of the restart, by the wall clock;
     /// the books' time does not begin before the last commit.
     pub(crate) fn recover(shop: Shop, store: &dyn Store, now: u64) -> Result<Self, StoreError> {
-        let mut recovered = Recovered { open: Vec::new(), items: Items::new(shop.stock) };
-        let resume = store.recover(&mut recovered)?;
-        let mut books = Self::new(shop, now.max(resume.now), resume, recovered.items);
-        recovered.open.iter().for_each(|order| books.reopen(order));
-        books.read_on(store)?;
-        Ok(books)
-    }
-
-    fn new(shop: Shop, began: u64, resume: Resume, items: Items) -> Self {
-        Self {
+        let Recovered { now: last, last_seq, pending, open, sold, reserved } = store.recover()?;
+        let began = now.max(last);
+        let mut books = Self {
             shop,
-            pending: resume.pending,
+            pending,
             open: HashMap::new(),
-            horizon: Horizon::new(resume, began, shop.in_memory),
+            horizon: Horizon::new(pending, began, shop.in_memory),
             checks: Checks::new(began),
-            items,
-            last_seq: resume.last_seq,
+            items: Items::new(shop.stock),
+            last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
-        }
+        };
+        sold.iter().for_each(|(item, units)| books.items.named(item).sold = *units);
+        reserved.iter().for_each(|(item, units)| books.items.named(item).reserved = *units);
+        open.iter().for_each(|order| books.reopen(order));
+        books.read_on(store)?;
+        Ok(books)
     }
 
     /// The time at which these books began, in ms.
@@ -121,7 +119,7 @@ impl Books {
     }
 
     pub(crate) fn pending(&self) -> usize {
-        self.pending - self.horizon.damaged()
+        self.pending
     }
 
     /// Enters an order that was pending. It keeps its reservation even if the shop was started with less
@@ -182,22 +180,15 @@ impl Books {
     ) -> Result<Result<Vec<Answer>, Full>, StoreError> {
         let mut known = Vec::with_capacity(orders.len());
         for order in orders.iter().flatten() {
-            known.push(match self.known(store, order.order_id) {
-                // Opening the store again does not mend it.
-                Err(StoreError::Damaged { what }) => Err(what),
-                known => Ok(known?),
-            });
+            known.push(self.known(store, order.order_id)?);
         }
-        let unknown = known.iter().filter(|known| **known == Ok(None)).count();
-        if unknown > 0 && self.pending() + unknown > self.shop.max_pending {
+        let unknown = known.iter().filter(|known| known.is_none()).count();
+        if unknown > 0 && self.pending + unknown > self.shop.max_pending {
             return Ok(Err(Full));
         }
         let mut known = known.into_iter();
         let answer = |order: &Result<NewOrder, Fault>| match order {
-            Ok(order) => match known.next().unwrap_or(Ok(None)) {
-                Ok(known) => self.place_one(order, known, now),
-                Err(what) => Answer::Invalid(Fault::damaged(order.order_id, what)),
-            },
+            Ok(order) => self.place_one(order, known.next().flatten(), now),
             Err(fault) => Answer::Invalid(fault.clone()),
         };
         Ok(Ok(orders.iter().map(answer).collect()))
@@ -251,11 +242,7 @@ impl Books {
             Ok(payment) => payment,
             Err(fault) => return Ok(Answer::Invalid(fault)),
         };
-        let answer = match self.pay(store, &payment, now) {
-            // Opening the store again does not mend it.
-            Err(StoreError::Damaged { what }) => return Ok(Answer::Invalid(Fault::unpaid(&payment, what))),
-            answer => answer?,
-        };
+        let answer = self.pay(store, &payment, now)?;
         let NewPayment { payment_id, order_id, .. } = payment;
         Ok(Answer::Payment { payment_id, order_id, answer })
     }
@@ -277,12 +264,8 @@ impl Books {
             self.fetch(store, order, now)?;
         }
         let Some(pending) = self.open.get_mut(order_id) else {
-            let known = match self.known(store, *order_id) {
-                // It has ended, whatever its record was.
-                Err(StoreError::Damaged { .. }) => true,
-                known => known?.is_some(),
-            };
-            return Ok(if known { PaymentAnswer::Late } else { PaymentAnswer::UnknownOrder });
+            let known = self.known(store, *order_id)?;
+            return Ok(if known.is_some() { PaymentAnswer::Late } else { PaymentAnswer::UnknownOrder });
         };
         let received = pending.terms.receive(*amount_cents, now);
         if received == rules::Payment::Late {
@@ -429,33 +412,18 @@ impl Books {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
     }
 
-    /// Passes on what a recovery needs, if all is in memory: the counterpart of [`recover`](Self::recover).
-    pub(crate) fn tell(&self, into: &mut dyn Recovery) {
-        self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
-        self.items.all_sold().for_each(|(name, units)| into.sold(name, units));
+    /// All pending orders in memory.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = Open> {
+        self.open.iter().map(|(&order_id, pending)| self.record(order_id, pending))
+    }
+
+    /// All items with the units that are sold.
+    pub(crate) fn sold(&self) -> impl Iterator<Item = (String, u64)> {
+        self.items.all_sold()
     }
 
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq
-    }
-}
-
-struct Recovered {
-    open: Vec<Open>,
-    items: Items,
-}
-
-impl Recovery for Recovered {
-    fn open(&mut self, order: Open) {
-        self.open.push(order);
-    }
-
-    fn sold(&mut self, item: String, units: u64) {
-        self.items.named(&item).sold = units;
-    }
-
-    fn reserved(&mut self, item: String, units: u64) {
-        self.items.named(&item).reserved = units;
     }
 }
 

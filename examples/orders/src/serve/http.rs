@@ -1,8 +1,7 @@
 //! The routes. A handler reads the body, asks the writer, and formats the answer; it decides nothing.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -10,16 +9,16 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::oneshot;
 use tokio::task;
 
-use crate::store::{Copied, Disk, History, StoreError};
+use crate::store::{History, StoreError};
 
 use super::access::authorise;
 use super::books;
 use super::lines::{self, Answer, Line};
 use super::metrics::{Figure, Metrics};
-use super::places::{Answered, Place};
+use super::places::Answered;
 use super::shared::Shared;
 use super::writer::Message;
 
@@ -30,8 +29,6 @@ const MAX_LINES: usize = 10_000;
 /// Outcomes in one answer, at most and by default.
 const MAX_OUTCOMES: usize = 10_000;
 const DEFAULT_OUTCOMES: usize = 1_000;
-/// How long a reader waits for a store that is opened again, and between two looks.
-const REOPENING: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(5));
 /// When a client that was refused should try again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -48,28 +45,13 @@ pub(crate) struct Context {
     pub(crate) token: Option<String>,
     /// How long a client may take to send a body, and how long it waits for the disk.
     pub(crate) timeout: Duration,
-    pub(crate) copies: Copies,
-}
-
-/// Copies of the store, one at a time.
-pub(crate) struct Copies {
-    file: PathBuf,
-    one: Arc<Mutex<()>>,
-}
-
-impl Copies {
-    pub(crate) fn new(directory: &Path) -> Self {
-        let mut file = Disk::file(directory).into_os_string();
-        file.push(".copy");
-        Self { file: file.into(), one: Arc::default() }
-    }
 }
 
 type Lines = Result<Vec<Answer>, books::Full>;
 
 /// Answers one request.
-pub(crate) async fn handle(context: Arc<Context>, place: Place, request: Request<Incoming>) -> Answered {
-    let answered = route(&context, place, request).await;
+pub(crate) async fn handle(context: Arc<Context>, request: Request<Incoming>) -> Answered {
+    let answered = route(&context, request).await;
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
@@ -106,8 +88,6 @@ pub(super) enum Refusal {
     Bad(&'static str),
     TooLarge,
     TooSlow,
-    /// A copy is being made.
-    Busy,
     /// Nothing of the request was done.
     Full,
     /// Nothing of the request was done, for the disk is full.
@@ -132,7 +112,6 @@ impl Refusal {
             Self::Bad(reason) => (400, (*reason).into()),
             Self::TooLarge => (413, format!("a body has at most {MAX_BODY} bytes and {MAX_LINES} lines")),
             Self::TooSlow => (408, "the body did not come in time".into()),
-            Self::Busy => (409, "a copy is being made".into()),
             Self::Full => (503, "nothing was done; try again later".into()),
             Self::NoRoom => (503, "the disk has no room: nothing can be written; try again later".into()),
             Self::Unknown => (503, "send it again: what was done is a duplicate".into()),
@@ -162,11 +141,7 @@ impl Refusal {
 const GET: &str = "GET, HEAD";
 const POST: &str = "POST";
 
-async fn route(
-    context: &Arc<Context>,
-    place: Place,
-    request: Request<Incoming>,
-) -> Result<Answered, Refusal> {
+async fn route(context: &Arc<Context>, request: Request<Incoming>) -> Result<Answered, Refusal> {
     let path = request.uri().path().to_owned();
     // A target without a path, as that of `CONNECT` or `OPTIONS *`, names nothing here.
     let path = path.strip_prefix('/').ok_or(Refusal::NotFound)?;
@@ -176,20 +151,16 @@ async fn route(
         authorise(context.token.as_deref(), &request)?;
     }
     let allowed = match (head, rest) {
-        ("orders" | "payments" | "copy", None) => POST,
+        ("orders" | "payments", None) => POST,
         ("orders" | "stock", Some(_)) | ("outcomes" | "healthz" | "metrics" | "", None) => GET,
         _ => return Err(Refusal::NotFound),
     };
     if !allowed.split(", ").any(|method| method == request.method()) {
         return Err(Refusal::Method(allowed));
     }
-    if place.is_kept && !matches!(head, "healthz" | "metrics") {
-        return Err(Refusal::Full);
-    }
     match (head, rest) {
         ("orders", None) => post(context, request, |lines, reply| Message::Orders { lines, reply }).await,
         ("payments", None) => post(context, request, |lines, reply| Message::Payments { lines, reply }).await,
-        ("copy", _) => copy(context).await,
         ("orders", Some(id)) => order(context, id).await,
         ("stock", Some(item)) => stock(context, item).await,
         ("outcomes", _) => outcomes(context, request.uri().query().unwrap_or_default()).await,
@@ -256,35 +227,11 @@ async fn in_time<T, E>(context: &Context, answer: impl Future<Output = Result<T,
     }
 }
 
-/// Asks the writer for what changes nothing. A store that is opened again is waited for.
-async fn look_up<T>(
-    context: &Context,
-    message: impl Fn(oneshot::Sender<T>) -> Message,
-) -> Result<T, Refusal> {
-    let begin = Instant::now();
-    loop {
-        match ask(context, &message).await {
-            Ok(answer) => return Ok(answer),
-            Err(refusal) => wait_for_store(context, begin).await.ok_or(refusal)?,
-        }
-    }
-}
-
-/// Waits a little for a store that is opened again; `None` if it is not, or takes too long.
-async fn wait_for_store(context: &Context, since: Instant) -> Option<()> {
-    let (longest, pause) = REOPENING;
-    if !context.shared.was_open() || since.elapsed() >= longest {
-        return None;
-    }
-    shardwheel::sleep(pause).await;
-    Some(())
-}
-
 /// The writer is asked first: what it has decided is in the store when it answers. Then an order goes from
 /// the pending ones to those that have ended, and not back.
 async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
     let order_id = id.parse().map_err(|_| Refusal::NotFound)?;
-    let mut pending = look_up(context, |reply| Message::Order { order_id, reply }).await?;
+    let mut pending = ask(context, |reply| Message::Order { order_id, reply }).await?;
     if pending.is_none() {
         pending = read(context, move |store| store.open(order_id)).await?;
     }
@@ -298,7 +245,7 @@ async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
 async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
     let item = percent_decode_str(item).decode_utf8().ok().filter(|item| lines::is_name(item));
     let item = item.ok_or(Refusal::Bad("an item is 1 to 64 bytes of visible UTF-8 text without spaces"))?;
-    let stock = look_up(context, |reply| Message::Stock { item: item.to_string(), reply }).await?;
+    let stock = ask(context, |reply| Message::Stock { item: item.to_string(), reply }).await?;
     Ok(answer(StatusCode::OK, JSON, lines::stock(&item, stock)))
 }
 
@@ -315,12 +262,7 @@ async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refus
     }
     let outcomes = read(context, move |store| store.outcomes(after, limit)).await?;
     let mut text = String::with_capacity(96 * outcomes.len());
-    for outcome in &outcomes {
-        match outcome {
-            Ok(outcome) => lines::write_outcome(&mut text, outcome),
-            Err(seq) => lines::write_damaged(&mut text, *seq),
-        }
-    }
+    outcomes.iter().for_each(|outcome| lines::write_outcome(&mut text, outcome));
     Ok(answer(StatusCode::OK, LINES, text))
 }
 
@@ -329,32 +271,9 @@ async fn read<R: Send + 'static>(
     context: &Arc<Context>,
     look: impl FnOnce(&dyn History) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
-    let begin = Instant::now();
-    let store = loop {
-        match context.shared.store() {
-            Some(store) => break store,
-            None => wait_for_store(context, begin).await.ok_or(Refusal::Full)?,
-        }
-    };
+    let store = context.shared.store().ok_or(Refusal::Full)?;
     let looked = in_time(context, task::spawn_blocking(move || look(&*store))).await?;
     looked.map_err(|error| context.shared.failed(error)).map_err(Refusal::Store)
-}
-
-/// Copies the store beside itself, as it is now, while the writer goes on.
-async fn copy(context: &Arc<Context>) -> Result<Answered, Refusal> {
-    let Copies { file, one } = &context.copies;
-    let turn = Arc::clone(one).try_lock_owned().map_err(|_| Refusal::Busy)?;
-    let snapshot = read(context, |store| store.snapshot()).await?;
-    let to = file.clone();
-    let copy = move || {
-        // Until it is made, also if its client goes away.
-        let _turn = turn;
-        snapshot.copy_to(&to)
-    };
-    let copied = task::spawn_blocking(copy).await.map_err(|_| Refusal::Unknown)?;
-    let Copied { records, damaged, bytes } = copied.map_err(Refusal::Store)?;
-    let json = serde_json::json!({ "file": file, "records": records, "damaged": damaged, "bytes": bytes });
-    Ok(answer(StatusCode::OK, JSON, format!("{json}\n")))
 }
 
 fn health(shared: &Shared) -> Result<Answered, Refusal> {

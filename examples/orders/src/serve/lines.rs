@@ -1,10 +1,10 @@
 //! The lines that clients send, and the lines that answer them.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::store::{EndState, Ended, Open, Outcome};
 
@@ -40,79 +40,42 @@ pub(crate) struct NewPayment {
     pub(crate) amount_cents: u64,
 }
 
-/// What a field of a line must be.
-#[derive(Clone, Copy)]
-pub(crate) enum Kind {
-    Number {
-        min: u64,
-        max: u64,
-    },
-    Name,
-    /// A name that may be left out.
-    OptionalName,
-}
-
-impl Kind {
-    const ID: Self = Self::Number { min: 0, max: u64::MAX };
-    const CENTS: Self = Self::Number { min: 0, max: MAX_CENTS };
-
-    fn fits(self, value: &Value) -> bool {
-        match self {
-            Self::Number { min, max } => value.as_u64().is_some_and(|number| (min..=max).contains(&number)),
-            Self::Name => value.as_str().is_some_and(is_name),
-            Self::OptionalName => value.is_null() || value.as_str().is_some_and(is_name),
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
-            Self::Name | Self::OptionalName => {
-                write!(f, "a string of 1 to {MAX_NAME} bytes of visible text without spaces")
-            }
-        }
-    }
-}
-
 pub(super) fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.chars().all(order_reconciliation::is_visible)
 }
 
 /// A kind of line.
 pub(crate) trait Line: DeserializeOwned {
-    const FIELDS: &'static [(&'static str, Kind)];
-
-    /// Whether its fields are within their limits.
-    fn fits(&self) -> bool;
+    /// Whether its fields are within their limits; the error names the first one that is not.
+    fn limits(&self) -> Result<(), String>;
 }
 
 impl Line for NewOrder {
-    const FIELDS: &'static [(&'static str, Kind)] = &[
-        ("order_id", Kind::ID),
-        ("item", Kind::Name),
-        ("quantity", Kind::Number { min: 1, max: u32::MAX as u64 }),
-        ("amount_cents", Kind::CENTS),
-    ];
-
-    fn fits(&self) -> bool {
-        self.quantity > 0 && self.amount_cents <= MAX_CENTS && is_name(&self.item)
+    fn limits(&self) -> Result<(), String> {
+        if self.quantity == 0 {
+            return Err("quantity must be at least 1".to_owned());
+        }
+        name("item", &self.item)?;
+        cents(self.amount_cents)
     }
 }
 
 impl Line for NewPayment {
-    const FIELDS: &'static [(&'static str, Kind)] = &[
-        ("payment_id", Kind::Name),
-        ("order_id", Kind::ID),
-        ("amount_cents", Kind::CENTS),
-        ("item", Kind::OptionalName),
-    ];
-
-    fn fits(&self) -> bool {
-        let item = self.item.as_deref().is_none_or(is_name);
-        item && self.amount_cents <= MAX_CENTS && is_name(&self.payment_id)
+    fn limits(&self) -> Result<(), String> {
+        name("payment_id", &self.payment_id)?;
+        self.item.iter().try_for_each(|item| name("item", item))?;
+        cents(self.amount_cents)
     }
+}
+
+fn name(field: &str, text: &str) -> Result<(), String> {
+    let wrong = || format!("{field} must have 1 to {MAX_NAME} bytes of visible text without spaces");
+    if is_name(text) { Ok(()) } else { Err(wrong()) }
+}
+
+fn cents(amount: u64) -> Result<(), String> {
+    let wrong = || format!("amount_cents must be at most {MAX_CENTS}");
+    if amount <= MAX_CENTS { Ok(()) } else { Err(wrong()) }
 }
 
 /// A line that is not used.
@@ -126,25 +89,8 @@ pub(crate) struct Fault {
 impl Fault {
     /// The fault of a body as a whole.
     pub(crate) fn whole(reason: String) -> Self {
-        Self { names: names(&[]), reason }
+        Self { names: names(&Map::new()), reason }
     }
-
-    /// An order was known, and its record cannot be read.
-    pub(crate) fn damaged(order_id: u64, what: &str) -> Self {
-        let names = names(&[("order_id".to_owned(), order_id.into())]);
-        Self { names, reason: damage(what) }
-    }
-
-    /// Whether this payment counts cannot be known, for a record cannot be read.
-    pub(crate) fn unpaid(payment: &NewPayment, what: &str) -> Self {
-        let NewPayment { payment_id, order_id, .. } = payment;
-        let ids = [("payment_id", payment_id.as_str().into()), ("order_id", (*order_id).into())];
-        Self { names: names(&ids.map(|(name, id)| (name.to_owned(), id))), reason: damage(what) }
-    }
-}
-
-fn damage(what: &str) -> String {
-    format!("the server's record of this {what} is damaged")
 }
 
 /// The lines of a body; blank ones are skipped.
@@ -155,67 +101,15 @@ pub(crate) fn parse<T: Line>(body: &[u8]) -> Vec<Result<T, Fault>> {
 
 fn parse_line<T: Line>(line: &[u8]) -> Result<T, Fault> {
     // An array would do as well otherwise, its values in the order of the fields.
-    if line.starts_with(b"{")
-        && let Ok(parsed) = serde_json::from_slice::<T>(line)
-        && parsed.fits()
-    {
-        return Ok(parsed);
-    }
-    let Fields(fields) = serde_json::from_slice(line).unwrap_or_default();
-    let reason = if fields.is_empty() { not_an_object::<T>(line) } else { reason::<T>(&fields) };
-    Err(Fault { names: names(&fields), reason })
-}
-
-/// The fields of a line, as they come.
-#[derive(Default)]
-struct Fields(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Collect)
-    }
-}
-
-struct Collect;
-
-impl<'de> Visitor<'de> for Collect {
-    type Value = Fields;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Fields(fields))
-    }
-}
-
-fn not_an_object<T: Line>(line: &[u8]) -> String {
-    let names = T::FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    format!("{} is no JSON object with the fields {names}", cut(&String::from_utf8_lossy(line)))
-}
-
-/// What is wrong with the fields of a line.
-fn reason<T: Line>(fields: &[(String, Value)]) -> String {
-    for (name, value) in fields {
-        let Some((_, kind)) = T::FIELDS.iter().find(|(known, _)| known == name) else {
-            return format!("the field {} is unknown", cut(&quoted(name)));
-        };
-        if fields.iter().filter(|(other, _)| other == name).count() > 1 {
-            return format!("{name} stands twice");
-        }
-        if !kind.fits(value) {
-            return format!("{name} is {}; it must be {kind}", cut(&value.to_string()));
-        }
-    }
-    let missing = T::FIELDS.iter().find(|(name, kind)| {
-        !matches!(kind, Kind::OptionalName) && !fields.iter().any(|(other, _)| other == name)
-    });
-    missing.map_or_else(|| "it cannot be read".to_owned(), |(name, _)| format!("{name} is missing"))
+    let parsed = if line.starts_with(b"{") {
+        serde_json::from_slice::<T>(line).map_err(|error| cut(&error.to_string()))
+    } else {
+        Err("it is no JSON object".to_owned())
+    };
+    parsed.and_then(|parsed| parsed.limits().map(|()| parsed)).map_err(|reason| {
+        let names = names(&serde_json::from_slice(line).unwrap_or_default());
+        Fault { names, reason }
+    })
 }
 
 fn cut(text: &str) -> String {
@@ -224,9 +118,9 @@ fn cut(text: &str) -> String {
 }
 
 /// The beginning of an answer: the ids of a line, good or bad. One that is long is cut, and a string.
-fn names(fields: &[(String, Value)]) -> String {
+fn names(fields: &Map<String, Value>) -> String {
     let id = |name| {
-        let (_, value) = fields.iter().find(|(other, _)| other == name)?;
+        let value = fields.get(name)?;
         let text = value.to_string();
         let short = text.chars().count() <= SHOWN;
         Some(if short { text } else { quoted(&cut(value.as_str().unwrap_or(&text))) })
@@ -327,11 +221,6 @@ fn write_order(out: &mut String, order_id: u64, answer: OrderAnswer) -> std::fmt
 /// A string in JSON.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-/// The line in the place of an outcome whose record is damaged.
-pub(crate) fn write_damaged(out: &mut String, seq: u64) {
-    let _ = writeln!(out, "{{\"seq\":{seq},\"error\":{}}}", quoted(&damage("outcome")));
 }
 
 /// The line of an outcome.

@@ -59,8 +59,6 @@ pub(crate) enum Figure {
     Commits,
     CommitMicros,
     Recoveries,
-    SetAside,
-    PassedOver,
     Refused,
     Owned,
     Stopped,
@@ -72,7 +70,7 @@ const COUNTER: &str = "counter";
 
 /// The name and labels of each figure, its kind and its help (none if the one before has it), and how many of it are
 /// one in the unit of the name.
-const FIGURES: [(&str, &str, &str, f64); 27] = [
+const FIGURES: [(&str, &str, &str, f64); 25] = [
     ("orders_ready", GAUGE, "1 while /healthz says that all is well.", 1.0),
     ("orders_pending", GAUGE, "Orders that wait for their check.", 1.0),
     ("orders_unanswered_seconds", GAUGE, "Age of the oldest message, request or commit that waits.", 1e3),
@@ -94,8 +92,6 @@ const FIGURES: [(&str, &str, &str, f64); 27] = [
     ("orders_commits_total", COUNTER, "Commits.", 1.0),
     ("orders_commit_seconds_total", COUNTER, "Time in commits.", 1e6),
     ("orders_recoveries_total", COUNTER, "Times the store was opened.", 1.0),
-    ("orders_set_aside_total", COUNTER, "Messages that cannot be decided: in the stream `aside`.", 1.0),
-    ("orders_passed_over_total", COUNTER, "Messages that were deleted before they were decided.", 1.0),
     ("orders_requests_refused_total", COUNTER, "Requests that found the server full or not ready.", 1.0),
     ("orders_partitions_owned", GAUGE, "Partitions of this worker, also those that have stopped.", 1.0),
     ("orders_partitions_stopped", GAUGE, "Partitions that wait for a person to mend something.", 1.0),

@@ -76,7 +76,7 @@ use crate::store::StoreError;
 use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster, log};
 
 use books::Shop;
-use http::{Context, Copies};
+use http::Context;
 use shared::Shared;
 use writer::Message;
 
@@ -96,9 +96,10 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     let served = match (&args.cluster, &args.data) {
         (None, Some(data)) => serve(args, data, streams.out),
         (Some(cluster::Args { nats: Some(urls), .. }), None) => serve_cluster(args, urls, streams.out),
-        (Some(_), _) => Err("--worker, --partitions, --replicas, --lease, --remember, --snapshot-every and \
-                             --keep-log are for --nats"
-            .into()),
+        (Some(_), _) => {
+            Err("--worker, --partitions, --replicas, --lease, --remember and --snapshot-every are for --nats"
+                .into())
+        }
         (None, None) => Err(CHOOSE.into()),
     };
     match served {
@@ -123,20 +124,14 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let listen = args.listen.unwrap_or(LISTEN);
     let token = args.token.read()?;
     let listener = runtime
-        .block_on(async { places::bind(listen, args.limits) })
+        .block_on(async { places::bind(listen) })
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     let address = listener.local_addr()?;
     let shared = Arc::new(Shared::default());
     let Writer { messages, opened, ended } = start_writer(args, data, Arc::clone(&shared))?;
-    let context = Context {
-        shared,
-        messages: messages.clone(),
-        token,
-        timeout: args.limits.timeout,
-        copies: Copies::new(data),
-    };
-    let context = Arc::new(context);
-    let handle = move |place, request| http::handle(Arc::clone(&context), place, request);
+    let timeout = args.limits.timeout;
+    let context = Arc::new(Context { shared, messages: messages.clone(), token, timeout });
+    let handle = move |request| http::handle(Arc::clone(&context), request);
     runtime.spawn(places::serve(listener, args.limits, handle));
     let announce = async {
         if opened.await.is_ok() {
@@ -145,7 +140,7 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         future::pending().await
     };
     let ended = until_end(&runtime, announce, messages, ended);
-    // A copy that is being made ends with an error: its store is closed.
+    // A look-up may wait for the disk.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended.map_err(|error| format!("{}: {error}", data.display()).into())
 }
@@ -190,7 +185,7 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         in_memory: args.in_memory,
     };
     // A connection has one request at a time, so the queue has room for all.
-    let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections + places::KEPT);
+    let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections);
     let ((open, opened), (end, ended)) = (oneshot::channel(), oneshot::channel());
     let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {

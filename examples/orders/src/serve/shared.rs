@@ -61,11 +61,6 @@ impl Shared {
         error
     }
 
-    /// Whether the store was open, and will be again.
-    pub(crate) fn was_open(&self) -> bool {
-        self.metrics.of(Figure::Recoveries).get() > 0
-    }
-
     pub(crate) fn open(&self, store: Arc<Disk>, took: Duration, pending: usize) {
         self.metrics.of(Figure::Recoveries).add(1);
         self.metrics.of(Figure::RecoveryMicros).set(took.as_micros() as u64);

@@ -11,56 +11,53 @@
 //! | `outcomes` | number | order, state, time |
 //! | `payments` | payment | order, amount |
 //! | `sold` | item | units |
-//! | `meta` | `now`, `format` | time of the last commit; [`FORMAT`] |
+//! | `meta` | `now` | time of the last commit |
 //!
-//! Each value is followed by a checksum (`disk/seal.rs`). The engine's panics are errors here
-//! (`disk/guard.rs`). `disk/copy.rs` copies a store, also one that is written; `disk/check.rs` reads all of it.
+//! The engine's panics are errors here (`disk/guard.rs`).
 
-mod check;
-mod copy;
 mod errors;
 mod file;
 mod guard;
-mod seal;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
-    AccessGuard, Builder, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, StorageBackend, StorageError, TableDefinition, TableError, WriteTransaction,
+    Builder, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageBackend, TableDefinition, WriteTransaction,
 };
 
 use super::{
-    Changes, DIGEST, Ended, History, Known, Open, Outcome, Part, Recovery, Resume, Store, StoreError, digest,
-    open_key,
+    Changes, EndState, Ended, History, Known, Open, Outcome, Part, Recovered, Store, StoreError, open_key,
+    record,
 };
 
 use guard::guard;
-use seal::{seal, unseal};
 
-pub use check::{Report, check};
-pub use copy::{Copied, Snapshot};
+/// Quantity, amount, paid, time of placing; the item. The key has the rest.
+type OpenRow = ((u32, u64, u64, u64), &'static str);
+/// State, time of the end, number of the outcome; time of the check; a pending order's record.
+type EndedRow = ((EndCode, u64, u64), u64, OpenRow);
+/// Order, state, time.
+type OutcomeRow = (u64, EndCode, u64);
+/// The state of an order that has ended, as a number.
+type EndCode = u8;
 
-type Bytes = &'static [u8];
-type Table = TableDefinition<'static, Bytes, Bytes>;
+const OPEN: TableDefinition<'static, u128, OpenRow> = TableDefinition::new("open");
+const CHECKS: TableDefinition<'static, u64, u64> = TableDefinition::new("checks");
+const RESERVED: Units = TableDefinition::new("reserved");
+const ENDED: TableDefinition<'static, u64, EndedRow> = TableDefinition::new("ended");
+const OUTCOMES: TableDefinition<'static, u64, OutcomeRow> = TableDefinition::new("outcomes");
+const PAYMENTS: TableDefinition<'static, &'static str, (u64, u64)> = TableDefinition::new("payments");
+const SOLD: Units = TableDefinition::new("sold");
+const META: Units = TableDefinition::new("meta");
+/// The key of `META`.
+const NOW: &str = "now";
 
-const OPEN: Table = Table::new("open");
-const CHECKS: Table = Table::new("checks");
-const RESERVED: Table = Table::new("reserved");
-const ENDED: Table = Table::new("ended");
-const OUTCOMES: Table = Table::new("outcomes");
-const PAYMENTS: Table = Table::new("payments");
-const SOLD: Table = Table::new("sold");
-const META: Table = Table::new("meta");
-const TABLES: [Table; 8] = [OPEN, CHECKS, RESERVED, ENDED, OUTCOMES, PAYMENTS, SOLD, META];
-/// Keys of `META`.
-const NOW: &[u8] = b"now";
-const FORMAT: &[u8] = b"format";
-/// The value of `FORMAT`: entries have checksums. A store without it has none, and is not read.
-const SEALED: u64 = 2;
+/// A number for each name.
+type Units = TableDefinition<'static, &'static str, u64>;
 
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
@@ -90,11 +87,11 @@ impl Drop for Disk {
 
 /// The tables as the last commit left them. A reader of them sees nothing that is not durable.
 struct Views {
-    open: ReadOnlyTable<Bytes, Bytes>,
-    checks: ReadOnlyTable<Bytes, Bytes>,
-    ended: ReadOnlyTable<Bytes, Bytes>,
-    payments: ReadOnlyTable<Bytes, Bytes>,
-    outcomes: ReadOnlyTable<Bytes, Bytes>,
+    open: ReadOnlyTable<u128, OpenRow>,
+    checks: ReadOnlyTable<u64, u64>,
+    ended: ReadOnlyTable<u64, EndedRow>,
+    payments: ReadOnlyTable<&'static str, (u64, u64)>,
+    outcomes: ReadOnlyTable<u64, OutcomeRow>,
 }
 
 impl Disk {
@@ -103,18 +100,12 @@ impl Disk {
     /// # Errors
     ///
     /// The directory cannot be made, read or written; another process has it open; or its file is no store,
-    /// one of another version, or damaged. Then the file stays as it is.
+    /// or damaged. Then the file stays as it is.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
         guard(|| {
             let path = file::find_or_make(directory.as_ref(), |new| make(&Builder::new().create(new)?))?;
             Self::of(Builder::new().set_cache_size(CACHE).open(path).map_err(file::no_store)?)
         })
-    }
-
-    /// The store's file in a directory.
-    #[must_use]
-    pub fn file(directory: &Path) -> PathBuf {
-        directory.join(file::FILE)
     }
 
     /// Finds out whether the store in a directory can grow: writes a file of twice the store's length, which
@@ -143,8 +134,8 @@ impl Disk {
     }
 
     fn of(database: Database) -> Result<Self, StoreError> {
-        is_sealed(&database.begin_read()?)?;
-        Ok(Self { opened: Some(Opened { views: RwLock::new(Views::of(&database)?), database }) })
+        let views = Views::of(&database).map_err(file::other_tables)?;
+        Ok(Self { opened: Some(Opened { views: RwLock::new(views), database }) })
     }
 
     fn opened(&self) -> &Opened {
@@ -159,24 +150,8 @@ impl Disk {
 /// Makes the tables of a new store.
 fn make(database: &Database) -> Result<(), StoreError> {
     let transaction = begin(database)?;
-    for table in TABLES {
-        transaction.open_table(table)?;
-    }
-    transaction.open_table(META)?.insert(FORMAT, &seal(FORMAT, &SEALED.to_be_bytes())[..])?;
+    put(&transaction, &Changes::default())?;
     Ok(transaction.commit()?)
-}
-
-/// Refuses what another version has written, or another program.
-fn is_sealed(transaction: &ReadTransaction) -> Result<(), StoreError> {
-    let meta = match transaction.open_table(META) {
-        Err(TableError::TableDoesNotExist(_)) => return Err(file::other_version()),
-        meta => meta?,
-    };
-    match meta.get(FORMAT)?.map(|format| number(FORMAT, &format, "format")) {
-        Some(Ok(SEALED)) => Ok(()),
-        Some(Err(damaged)) => Err(broken(damaged)),
-        Some(Ok(_)) | None => Err(file::other_version()),
-    }
 }
 
 /// Begins a commit. A crash after it costs no walk over the whole file at the next start.
@@ -215,103 +190,114 @@ impl Reserved {
     fn put(self, transaction: &WriteTransaction) -> Result<(), StoreError> {
         let mut reserved = transaction.open_table(RESERVED)?;
         for (item, change) in self.0.into_iter().filter(|&(_, change)| change != 0) {
-            let key = item.as_bytes();
-            let before = reserved.get(key)?.map_or(Ok(0), |units| number(key, &units, "item"))?;
+            let before = reserved.get(item.as_str())?.map_or(0, |units| units.value());
             match before.saturating_add_signed(change) {
-                0 => drop(reserved.remove(key)?),
-                units => drop(insert(&mut reserved, key, &units.to_be_bytes())?),
+                0 => drop(reserved.remove(item.as_str())?),
+                units => drop(reserved.insert(item.as_str(), units)?),
             }
         }
         Ok(())
     }
 }
 
-type Writable<'a> = redb::Table<'a, Bytes, Bytes>;
-
-/// Enters a value with its checksum. Returns whether the key was there.
-fn insert(table: &mut Writable<'_>, key: &[u8], value: &[u8]) -> Result<bool, StorageError> {
-    Ok(table.insert(key, &seal(key, value)[..])?.is_some())
-}
-
 fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreError> {
     let (mut open, mut checks) = (transaction.open_table(OPEN)?, transaction.open_table(CHECKS)?);
     let mut reserved = Reserved::default();
     for order in &changes.open {
+        let is_new = open.insert(order.key(), open_row(order))?.is_none();
         // One that is there was paid in part.
-        if !insert(&mut open, &order.key().to_be_bytes(), &order.encode())? {
-            insert(&mut checks, &order.order_id.to_be_bytes(), &order.check_at.to_be_bytes())?;
+        if is_new {
+            checks.insert(order.order_id, order.check_at)?;
             reserved.add(order, 1);
         }
     }
     let (mut ended, mut outcomes) = (transaction.open_table(ENDED)?, transaction.open_table(OUTCOMES)?);
-    for end in &changes.ended {
-        let order_id = end.order.order_id.to_be_bytes();
+    for Ended { order, state, decided_at, seq } in &changes.ended {
+        let was_there = open.remove(order.key())?.is_some();
         // One that is not there was placed by the same commit.
-        if open.remove(&end.order.key().to_be_bytes()[..])?.is_some() {
-            checks.remove(&order_id[..])?;
-            reserved.add(&end.order, -1);
+        if was_there {
+            checks.remove(order.order_id)?;
+            reserved.add(order, -1);
         }
-        insert(&mut ended, &order_id, &end.encode())?;
-        insert(&mut outcomes, &end.seq.to_be_bytes(), &end.outcome().encode())?;
+        let code = *state as EndCode;
+        ended.insert(order.order_id, ((code, *decided_at, *seq), order.check_at, open_row(order)))?;
+        outcomes.insert(seq, (order.order_id, code, *decided_at))?;
     }
     reserved.put(transaction)?;
     let mut payments = transaction.open_table(PAYMENTS)?;
     for payment in &changes.payments {
-        insert(&mut payments, payment.payment_id.as_bytes(), &payment.encode())?;
+        payments.insert(payment.payment_id.as_str(), (payment.order_id, payment.amount))?;
     }
     let mut sold = transaction.open_table(SOLD)?;
     for (item, units) in &changes.sold {
-        insert(&mut sold, item.as_bytes(), &units.to_be_bytes())?;
+        sold.insert(item.as_str(), units)?;
     }
-    insert(&mut transaction.open_table(META)?, NOW, &changes.now.to_be_bytes())?;
+    transaction.open_table(META)?.insert(NOW, changes.now)?;
     Ok(())
 }
 
+fn open_row(order: &Open) -> ((u32, u64, u64, u64), &str) {
+    let &Open { ref item, quantity, amount, paid, placed_at, .. } = order;
+    ((quantity, amount, paid, placed_at), item)
+}
+
+fn open_order(check_at: u64, order_id: u64, row: ((u32, u64, u64, u64), &str)) -> Open {
+    let ((quantity, amount, paid, placed_at), item) = row;
+    Open { order_id, item: item.to_owned(), quantity, amount, paid, placed_at, check_at }
+}
+
+fn state(code: EndCode) -> EndState {
+    let states = [EndState::PaidEarly, EndState::Confirmed, EndState::Released];
+    // As the engine does about what it cannot have written.
+    states.into_iter().find(|state| *state as EndCode == code).expect("a state of an order that has ended")
+}
+
 impl Store for Disk {
-    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
-        guard(|| recover(&self.opened().database.begin_read()?, into)).map_err(broken)
+    fn recover(&self) -> Result<Recovered, StoreError> {
+        guard(|| {
+            let transaction = self.opened().database.begin_read()?;
+            let now = transaction.open_table(META)?.get(NOW)?.map_or(0, |now| now.value());
+            let last_seq = transaction.open_table(OUTCOMES)?.last()?.map_or(0, |(seq, _)| seq.value());
+            let pending = transaction.open_table(OPEN)?.len()? as usize;
+            let (sold, reserved) = (units(&transaction, SOLD)?, units(&transaction, RESERVED)?);
+            Ok(Recovered { now, last_seq, pending, open: Vec::new(), sold, reserved })
+        })
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
         let Opened { views, database } = self.opened();
-        let commit = || {
+        guard(|| {
             let transaction = begin(database)?;
             put(&transaction, changes)?;
             transaction.commit()?;
             let new = Views::of(database)?;
             *views.write().unwrap_or_else(PoisonError::into_inner) = new;
             Ok(())
-        };
-        guard(commit).map_err(broken)
+        })
     }
 
     fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError> {
-        let bounds = [keys.start, keys.end].map(u128::to_be_bytes);
         // The range holds on to its tree, as below.
-        let range = self.view(|views| Ok(views.open.range(&bounds[0][..]..&bounds[1][..])?))?;
+        let range = self.view(|views| Ok(views.open.range(keys)?))?;
         guard(|| {
-            let (mut part, mut read) = (Part::default(), 0);
+            let mut orders = Vec::new();
             for entry in range.take(limit) {
-                let (key, value) = entry?;
-                match open_order(key.value(), &value) {
-                    Ok(order) => part.orders.push(order),
-                    Err(_) => part.damaged.push(open_place(key.value())?),
-                }
-                read += 1;
-                part.next = if read == limit { open_place(key.value())?.checked_add(1) } else { None };
+                let (key, row) = entry?;
+                let key = key.value();
+                orders.push(open_order((key >> u64::BITS) as u64, key as u64, row.value()));
             }
-            Ok(part)
+            let last = orders.last().filter(|_| orders.len() == limit);
+            Ok(Part { next: last.and_then(|last| last.key().checked_add(1)), orders })
         })
     }
 
     fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError> {
         self.view(|views| {
-            let id = order_id.to_be_bytes();
-            let Some(check_at) = views.checks.get(&id[..])? else { return Ok(None) };
-            let key = open_key(number(&id, &check_at, PENDING)?, order_id).to_be_bytes();
+            let Some(check_at) = views.checks.get(order_id)? else { return Ok(None) };
+            let check_at = check_at.value();
             // It is in both tables or in none.
-            let found = views.open.get(&key[..])?.ok_or(StoreError::Damaged { what: PENDING })?;
-            open_order(&key, &found).map(Some)
+            let found = views.open.get(open_key(check_at, order_id))?;
+            Ok(found.map(|row| open_order(check_at, order_id, row.value())))
         })
     }
 
@@ -325,105 +311,43 @@ impl Store for Disk {
     }
 
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
-        self.view(|views| {
-            let found = views.payments.get(payment_id.as_bytes())?;
-            let content = |bytes: Stored<'_>| value(payment_id.as_bytes(), &bytes, "payment").map(digest_of);
-            found.map(content).transpose()
-        })
+        let content = |(order_id, amount)| record::paid(order_id, amount);
+        self.view(|views| Ok(views.payments.get(payment_id)?.map(|paid| content(paid.value()))))
     }
 }
 
 impl History for Disk {
     fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
         self.view(|views| {
-            let id = order_id.to_be_bytes();
-            let found = views.ended.get(&id[..])?;
-            found.map(|bytes| Ended::decode(value(&id, &bytes, ENDED_ORDER)?)).transpose()
+            let found = views.ended.get(order_id)?;
+            Ok(found.map(|row| {
+                let ((code, decided_at, seq), check_at, row) = row.value();
+                Ended { order: open_order(check_at, order_id, row), state: state(code), decided_at, seq }
+            }))
         })
     }
 
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Result<Outcome, u64>>, StoreError> {
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
         let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
         // The range holds on to its tree, so the writer need not wait for the walk.
-        let range = self.view(|views| Ok(views.outcomes.range(&first.to_be_bytes()[..]..)?))?;
-        let outcome = |entry: Result<(Stored<'_>, Stored<'_>), _>| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            let decoded = value(key, &bytes, "outcome").and_then(|bytes| Outcome::decode(key, bytes));
-            match decoded {
-                Ok(outcome) => Ok(Ok(outcome)),
-                Err(_) => Ok(Err(plain_number(key, "outcome")?)),
-            }
-        };
-        guard(|| range.take(limit).map(outcome).collect())
-    }
-
-    fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        guard(|| Ok(Snapshot::of(self.opened().database.begin_read()?)))
+        let range = self.view(|views| Ok(views.outcomes.range(first..)?))?;
+        guard(|| {
+            let outcomes = range.take(limit).map(|entry| {
+                let (seq, row) = entry?;
+                let (order_id, code, decided_at) = row.value();
+                Ok(Outcome { seq: seq.value(), order_id, state: state(code), decided_at })
+            });
+            outcomes.collect()
+        })
     }
 }
 
-fn recover(transaction: &ReadTransaction, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
-    each_item(&transaction.open_table(SOLD)?, |item, units| into.sold(item, units))?;
-    each_item(&transaction.open_table(RESERVED)?, |item, units| into.reserved(item, units))?;
-    let now = transaction.open_table(META)?.get(NOW)?;
-    let now = now.map_or(Ok(0), |now| number(NOW, &now, "time"))?;
-    let outcomes = transaction.open_table(OUTCOMES)?;
-    let last_seq = outcomes.last()?.map_or(Ok(0), |(seq, _)| plain_number(seq.value(), "outcome"))?;
-    let pending = transaction.open_table(OPEN)?.len()? as usize;
-    Ok(Resume { now, last_seq, pending })
-}
-
-const PENDING: &str = "pending order";
-const ENDED_ORDER: &str = "order that has ended";
-
-type Stored<'a> = AccessGuard<'a, Bytes>;
-
-/// A stored value without its checksum.
-fn value<'a>(key: &[u8], stored: &'a Stored<'_>, what: &'static str) -> Result<&'a [u8], StoreError> {
-    unseal(key, stored.value()).ok_or(StoreError::Damaged { what })
-}
-
-fn open_order(key: &[u8], stored: &Stored<'_>) -> Result<Open, StoreError> {
-    Open::decode(value(key, stored, PENDING)?)
-}
-
-/// The key of a pending order as a number.
-fn open_place(key: &[u8]) -> Result<u128, StoreError> {
-    key.try_into().map(u128::from_be_bytes).map_err(|_| StoreError::Damaged { what: PENDING })
-}
-
-fn digest_of(bytes: &[u8]) -> u64 {
-    digest(DIGEST, bytes)
-}
-
-fn each_item(
-    table: &ReadOnlyTable<Bytes, Bytes>,
-    mut tell: impl FnMut(String, u64),
-) -> Result<(), StoreError> {
-    const DAMAGED: StoreError = StoreError::Damaged { what: "item" };
-    for entry in table.iter()? {
-        let (item, units) = entry?;
-        let item = item.value();
-        let units = number(item, &units, "item")?;
-        tell(String::from_utf8(item.to_vec()).map_err(|_| DAMAGED)?, units);
-    }
-    Ok(())
-}
-
-/// A stored number.
-fn number(key: &[u8], stored: &Stored<'_>, what: &'static str) -> Result<u64, StoreError> {
-    plain_number(value(key, stored, what)?, what)
-}
-
-fn plain_number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {
-    bytes.try_into().map(u64::from_be_bytes).map_err(|_| StoreError::Damaged { what })
-}
-
-/// Without this record the store cannot go on.
-fn broken(error: StoreError) -> StoreError {
-    match error {
-        StoreError::Damaged { .. } => StoreError::Broken { reason: error.to_string() },
-        error => error,
-    }
+/// All entries of a table.
+fn units(transaction: &ReadTransaction, table: Units) -> Result<Vec<(String, u64)>, StoreError> {
+    let table = transaction.open_table(table)?;
+    let entries = table.iter()?.map(|entry| {
+        let (name, units) = entry?;
+        Ok((name.value().to_owned(), units.value()))
+    });
+    entries.collect()
 }

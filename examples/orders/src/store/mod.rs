@@ -9,14 +9,14 @@
 //! crash at any instant. A reader sees a commit only when it is durable.
 
 mod disk;
-pub(crate) mod record;
+mod record;
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 
-pub use disk::{Copied, Disk, Report, Snapshot, check};
+pub use disk::Disk;
 pub(crate) use record::{DIGEST, digest};
 pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content, open_key};
 
@@ -43,25 +43,21 @@ impl Changes {
     }
 }
 
-/// What a restart begins with, apart from the orders and the items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resume {
+/// What a restart begins with.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
     /// The time of the last commit, in ms; 0 if there was none.
     pub now: u64,
     /// The number of the last outcome; 0 if there was none.
     pub last_seq: u64,
     /// The number of pending orders that [`Store::pending`] reads.
     pub pending: usize,
-}
-
-/// Receives what a store holds.
-pub trait Recovery {
-    /// An order that is pending, from a store whose [`Store::pending`] has none.
-    fn open(&mut self, order: Open);
-    /// The units of an item that are sold.
-    fn sold(&mut self, item: String, units: u64);
-    /// The units of an item that are reserved for the orders that [`Store::pending`] reads.
-    fn reserved(&mut self, item: String, units: u64);
+    /// The pending orders, from a store whose [`Store::pending`] has none.
+    pub open: Vec<Open>,
+    /// Items with the units that are sold.
+    pub sold: Vec<(String, u64)>,
+    /// Items with the units that are reserved for the orders that [`Store::pending`] reads.
+    pub reserved: Vec<(String, u64)>,
 }
 
 /// Pending orders, sorted by [`Open::key`].
@@ -69,8 +65,6 @@ pub trait Recovery {
 pub struct Part {
     /// The orders.
     pub orders: Vec<Open>,
-    /// The keys of records among them that are damaged.
-    pub damaged: Vec<u128>,
     /// The key at which the next part begins; `None` if this is the last one.
     pub next: Option<u128>,
 }
@@ -82,7 +76,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read, or holds what it cannot have written.
-    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError>;
+    fn recover(&self) -> Result<Recovered, StoreError>;
 
     /// Makes changes durable, all of them or none.
     ///
@@ -91,9 +85,8 @@ pub trait Store: Send + Sync {
     /// They may be durable or not. The store has to be opened again to find out.
     fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// Reads pending orders with keys in a range, `limit` records at most. The last commit may be missing
-    /// until [`commit`](Self::commit) returns. A store that passes all of them to [`Recovery::open`] has
-    /// none here.
+    /// Reads pending orders with keys in a range, `limit` of them at most. The last commit may be missing
+    /// until [`commit`](Self::commit) returns.
     ///
     /// # Errors
     ///
@@ -104,21 +97,21 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The store cannot be read, or the record is damaged.
+    /// The store cannot be read.
     fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError>;
 
     /// Returns what is known of an order that has ended, or that [`open`](Self::open) returns.
     ///
     /// # Errors
     ///
-    /// The store cannot be read, or the record is damaged.
+    /// The store cannot be read.
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError>;
 
     /// Returns the [content](Payment::content) of a payment that was counted.
     ///
     /// # Errors
     ///
-    /// The store cannot be read, or the record is damaged.
+    /// The store cannot be read.
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError>;
 }
 
@@ -128,23 +121,15 @@ pub trait History: Store {
     ///
     /// # Errors
     ///
-    /// The store cannot be read, or the record is damaged.
+    /// The store cannot be read.
     fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
 
-    /// Returns up to `limit` outcomes that come after number `after`; of one whose record is damaged, the
-    /// number.
+    /// Returns up to `limit` outcomes that come after number `after`.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Result<Outcome, u64>>, StoreError>;
-
-    /// Returns the store as the last commit left it, to copy it while others write.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    fn snapshot(&self) -> Result<Snapshot, StoreError>;
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError>;
 }
 
 /// The reason why a store failed.
@@ -159,11 +144,6 @@ pub enum StoreError {
     Broken {
         /// What was found.
         reason: String,
-    },
-    /// A record is damaged. The others can be used.
-    Damaged {
-        /// The kind of record.
-        what: &'static str,
     },
     /// The store's own engine failed.
     Engine(Box<dyn Error + Send + Sync>),
@@ -184,12 +164,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::Full(error) => write!(f, "there is no room for the data: {error}"),
             Self::Io(error) => write!(f, "the data cannot be read or written: {error}"),
-            Self::Broken { reason } => write!(
-                f,
-                "orders.redb is damaged ({reason}): end the server, and put a whole copy in its place, which is one \
-                 that `orders check` finds whole"
-            ),
-            Self::Damaged { what } => write!(f, "a stored {what} is damaged"),
+            Self::Broken { reason } => {
+                write!(f, "orders.redb is damaged ({reason}): end the server, and put a copy in its place")
+            }
             Self::Engine(error) => write!(f, "the store failed: {error}"),
         }
     }

@@ -7,6 +7,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 /// What a stream says of a message.
@@ -35,34 +36,78 @@ pub(crate) fn start(
     upstream: SocketAddr,
     loses: impl Fn(Delivery<'_>) -> bool + Send + Sync + 'static,
 ) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let loses: Loses = Arc::new(loses);
-    thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            // A client whose connection breaks makes another one.
-            let _ = connect(client, upstream, Arc::clone(&loses));
-        }
-    });
-    format!("nats://{address}")
+    Proxy::start(upstream, loses).url
 }
 
-fn connect(client: TcpStream, upstream: SocketAddr, loses: Loses) -> io::Result<()> {
+/// A proxy that may also fall silent: it stops passing bytes on, and closes nothing. That is what a client sees when
+/// a cable is pulled, or a firewall forgets a connection. Connections that are made afterwards work.
+pub(crate) struct Proxy {
+    pub(crate) url: String,
+    /// How often it has fallen silent. Orderings are all SeqCst: this is a test.
+    cuts: Arc<AtomicU64>,
+}
+
+impl Proxy {
+    pub(crate) fn start(
+        upstream: SocketAddr,
+        loses: impl Fn(Delivery<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("nats://{}", listener.local_addr().expect("an address"));
+        let (loses, cuts): (Loses, _) = (Arc::new(loses), Arc::<AtomicU64>::default());
+        let shared = Arc::clone(&cuts);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                // A client whose connection breaks makes another one.
+                let _ = connect(client, upstream, Arc::clone(&loses), &shared);
+            }
+        });
+        Self { url, cuts }
+    }
+
+    /// All connections that there are fall silent.
+    pub(crate) fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn connect(client: TcpStream, upstream: SocketAddr, loses: Loses, cuts: &Arc<AtomicU64>) -> io::Result<()> {
     let server = TcpStream::connect(upstream)?;
     let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    let (cuts, born) = (Arc::clone(cuts), cuts.load(Ordering::SeqCst));
+    let lives = move || cuts.load(Ordering::SeqCst) == born;
+    let goes_on = lives.clone();
     thread::spawn(move || {
-        let _ = io::copy(&mut from, &mut to);
-        let _ = to.shutdown(std::net::Shutdown::Both);
+        let mut bytes = [0; 64 << 10];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if goes_on() && to.write_all(&bytes[..count]).is_err() {
+                break;
+            }
+        }
+        // What was silent stays so for the other side.
+        if goes_on() {
+            let _ = to.shutdown(std::net::Shutdown::Both);
+        }
     });
     thread::spawn(move || {
-        let _ = pass(server, &client, &loses);
-        let _ = client.shutdown(std::net::Shutdown::Both);
+        let _ =
+            pass(server, &client, |delivery| delivery.is_some_and(|delivery| loses(delivery)) || !lives());
+        if lives() {
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        } else {
+            // Its client would see the end.
+            std::mem::forget(client);
+        }
     });
     Ok(())
 }
 
 /// Passes on what the server says, until the connection ends.
-fn pass(server: TcpStream, mut client: &TcpStream, loses: &Loses) -> io::Result<()> {
+fn pass(
+    server: TcpStream,
+    mut client: &TcpStream,
+    loses: impl Fn(Option<Delivery<'_>>) -> bool,
+) -> io::Result<()> {
     let mut server = BufReader::new(server);
     let mut frame = Vec::new();
     loop {
@@ -82,7 +127,7 @@ fn pass(server: TcpStream, mut client: &TcpStream, loses: &Loses) -> io::Result<
             ack(payload).or_else(|| found(payload))
         };
         let delivered = words.iter().find_map(|word| delivery(word)).or_else(answer);
-        if !delivered.is_some_and(|delivery| loses(delivery)) {
+        if !loses(delivered) {
             client.write_all(&frame)?;
         }
     }

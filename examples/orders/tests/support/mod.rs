@@ -5,7 +5,6 @@
 pub(crate) mod lossy;
 pub(crate) mod nats;
 pub(crate) mod shop;
-pub(crate) mod silent;
 
 use std::ffi::OsString;
 use std::fs;
@@ -305,6 +304,15 @@ pub(crate) fn sample(directory: &Path, args: &[&str]) {
     let args = program.into_iter().chain(args.iter().map(OsString::from));
     let code = order_reconciliation::run(args, &mut streams);
     assert_eq!(code, 0, "{}", String::from_utf8_lossy(&err));
+}
+
+/// A subcommand with the files in a directory, and a server.
+pub(crate) fn with_files(directory: &Path, subcommand: &str, server: [&str; 2], args: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg(subcommand).args(server).args(args);
+    command.arg("--orders").arg(directory.join("orders.csv"));
+    command.arg("--payments").arg(directory.join("payments.csv"));
+    command
 }
 
 /// The line of an order of two units at 19.99 in all.

@@ -94,13 +94,9 @@ impl Shop {
     }
 
     pub(crate) fn publish(&self, subject: &str, payload: String) {
-        let subject = subject.to_owned();
-        let sent = async { self.jetstream_async().await.publish(subject, payload.into()).await?.await };
+        let (jetstream, subject) = (self.jetstream(), subject.to_owned());
+        let sent = async { jetstream.publish(subject, payload.into()).await?.await };
         self.runtime.block_on(sent).expect("the broker has it");
-    }
-
-    pub(crate) async fn jetstream_async(&self) -> jetstream::Context {
-        jetstream::new(async_nats::connect(self.nats.urls()).await.expect("a connection"))
     }
 
     /// All lines of results of a partition.
@@ -146,26 +142,25 @@ impl Shop {
         assert_eq!(placed.iter().collect::<BTreeSet<_>>().len(), placed.len(), "each order is placed once");
     }
 
-    pub(crate) async fn stream_async(&self, name: &str) -> Stream {
-        self.jetstream_async().await.get_stream(name).await.expect("a stream")
-    }
-
     /// Whether a snapshot of a partition is whole: its head names it.
     pub(crate) fn has_snapshot(&self, partition: usize) -> bool {
-        let head = format!("$KV.shop.head.{partition}");
-        let read = async { self.stream_async("KV_shop").await.get_last_raw_message_by_subject(&head).await };
-        self.runtime.block_on(read).is_ok()
+        let (bucket, head) = (self.stream("KV_shop"), format!("$KV.shop.head.{partition}"));
+        self.runtime.block_on(bucket.get_last_raw_message_by_subject(&head)).is_ok()
     }
 
     /// Deletes a message of a stream.
     pub(crate) fn delete(&self, stream: &str, number: u64) {
-        let deleted = async { self.stream_async(stream).await.delete_message(number).await };
-        self.runtime.block_on(deleted).expect("it is deleted");
+        let stream = self.stream(stream);
+        self.runtime.block_on(stream.delete_message(number)).expect("it is deleted");
+    }
+
+    pub(crate) fn delete_stream(&self, stream: &str) {
+        self.runtime.block_on(self.jetstream().delete_stream(stream)).expect("it is deleted");
     }
 
     pub(crate) fn purge(&self, stream: &str) {
-        let purged = async { self.stream_async(stream).await.purge().await };
-        self.runtime.block_on(purged).expect("it is purged");
+        let stream = self.stream(stream);
+        self.runtime.block_on(async { stream.purge().await }).expect("it is purged");
     }
 
     /// The number of the last message that a stream ever had.

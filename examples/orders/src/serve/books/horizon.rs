@@ -12,10 +12,9 @@
 //! millions, and they would all come before the next check that falls due. They are read part by part, and
 //! decided at once.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::store::{Open, Part, Resume, Store, StoreError, open_key};
+use crate::store::{Open, Store, StoreError, open_key};
 
 /// The largest number of orders that are read on at once: a ms of work, so that nobody waits for it.
 const PART: usize = 1_024;
@@ -26,18 +25,16 @@ pub(super) struct Horizon {
     from: Option<u128>,
     /// The keys of orders that were overdue at the beginning, and are not read yet.
     overdue: Range<u128>,
-    /// The keys of records that are damaged, as far as they have been read.
-    damaged: HashSet<u128>,
     /// How many orders are in memory, about.
     in_memory: usize,
 }
 
 impl Horizon {
     /// The horizon of books that begin at `began` and have nothing in memory.
-    pub(super) fn new(resume: Resume, began: u64, in_memory: usize) -> Self {
+    pub(super) fn new(pending: usize, began: u64, in_memory: usize) -> Self {
         let now = open_key(began, 0);
-        let (from, overdue) = if resume.pending > 0 { (Some(now), 0..now) } else { (None, 0..0) };
-        Self { from, overdue, damaged: HashSet::new(), in_memory }
+        let (from, overdue) = if pending > 0 { (Some(now), 0..now) } else { (None, 0..0) };
+        Self { from, overdue, in_memory }
     }
 
     /// Whether an order stays in memory once the store has it.
@@ -71,7 +68,7 @@ impl Horizon {
         let Some(from) = self.from else { return Ok(Vec::new()) };
         let part = store.pending(from..u128::MAX, self.part())?;
         self.from = part.next;
-        Ok(self.whole(part))
+        Ok(part.orders)
     }
 
     /// Reads orders that were overdue at the beginning, each once.
@@ -81,27 +78,11 @@ impl Horizon {
         }
         let part = store.pending(self.overdue.clone(), limit)?;
         self.overdue.start = part.next.unwrap_or(self.overdue.end);
-        Ok(self.whole(part))
+        Ok(part.orders)
     }
 
     /// Whether there may be more of these.
     pub(super) fn is_behind(&self) -> bool {
         !self.overdue.is_empty()
-    }
-
-    /// The number of damaged records so far.
-    pub(super) fn damaged(&self) -> usize {
-        self.damaged.len()
-    }
-
-    /// Leaves damaged records in the store, for someone to look at. The others are served.
-    fn whole(&mut self, part: Part) -> Vec<Open> {
-        for key in part.damaged {
-            // A horizon that was moved back may pass it again.
-            if self.damaged.insert(key) {
-                say!("error: the record of the pending order {} is damaged; it is skipped", key as u64);
-            }
-        }
-        part.orders
     }
 }
