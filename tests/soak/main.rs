@@ -135,7 +135,9 @@ fn live<'a>(scope: &'a Scope<'a, '_>, scene: &'a Arc<Scene>, plan: &'a Plan, num
             return;
         }
         (0..plan.steps).for_each(|_| scene.step(number, &mut rng));
-        thread::sleep(Duration::from_micros(rng.u64(500..6_000)));
+        // Of a thousand threads, most rest.
+        let crowd = 1 + plan.threads as u32 / 50;
+        thread::sleep(crowd * Duration::from_micros(rng.u64(500..6_000)));
     }
     scope.spawn(move || live(scope, scene, plan, number, rng));
 }

@@ -1,6 +1,8 @@
 //! The advancer is stopped at each of its steps. Producers schedule, cancel and move timers
 //! meanwhile, and when the advancer goes on each timer has its outcome.
 
+use std::sync::Arc;
+
 use shardwheel::stall::Stop;
 
 use crate::cases::{BEYOND, FAR, NEAR};
@@ -17,7 +19,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     ];
     let job = |case: Case<Scene>| Job {
         name: format!("{}, the advancer stopped", case.name),
-        attempt: Box::new(move |stop, findings| play(case, stop, findings)),
+        attempt: Arc::new(move |stop, findings| play(case, stop, findings)),
     };
     cases.map(job).into()
 }

@@ -1,5 +1,6 @@
 //! The operations of a producer, and the preparation of each.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -56,7 +57,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     let plans = |case| [Plan::Earlier, Plan::Later, Plan::Cancels].map(|plan| (case, plan));
     let job = |(case, plan): (Case<Hand>, Plan)| Job {
         name: format!("{}, {plan:?}", case.name),
-        attempt: Box::new(move |stop, findings| scene::play(case, plan, stop, findings)),
+        attempt: Arc::new(move |stop, findings| scene::play(case, plan, stop, findings)),
     };
     cases().into_iter().flat_map(plans).map(job).collect()
 }

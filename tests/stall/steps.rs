@@ -1,8 +1,8 @@
 //! Tries each step of each job in turn, on a few threads; failures are printed together at the end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ const MOST_STEPS: u64 = 20_000;
 /// An operation that is tried with a stop at each of its steps.
 pub(crate) struct Job {
     pub(crate) name: String,
-    pub(crate) attempt: Box<Attempt>,
+    pub(crate) attempt: Arc<Attempt>,
 }
 
 /// Returns whether the operation reached the stop.
-type Attempt = dyn Fn(&'static Stop, &mut Findings) -> bool + Send;
+type Attempt = dyn Fn(&'static Stop, &mut Findings) -> bool + Send + Sync;
 
 /// What failed while a producer was stopped at one step.
 #[derive(Default)]
@@ -49,102 +49,66 @@ impl Findings {
     }
 }
 
-enum Event {
-    Begun { trier: usize, name: String, step: u64 },
-    Found { name: String, step: u64, findings: Findings },
-    Tried { name: String, steps: u64 },
-    Idle { trier: usize },
-}
-
-/// Tries each step of each job, prints the number of steps and the failures, and panics if there
-/// are failures.
-pub(crate) fn try_all(jobs: Vec<Job>) {
-    let (begin, (tell, events)) = (Instant::now(), channel());
-    let jobs = Arc::new(Mutex::new(VecDeque::from(jobs)));
-    let mut report = Report::default();
-    (0..TRIERS).for_each(|_| report.start(&jobs, &tell));
-    while !report.at_work.is_empty() {
-        match events.recv_timeout(PATIENCE) {
-            Ok(event) => report.take_in(event),
-            // A hanging attempt keeps its thread; new threads take the remaining jobs.
-            Err(_) => (0..report.give_up()).for_each(|_| report.start(&jobs, &tell)),
-        }
-    }
-    report.print(begin.elapsed());
-    assert!(report.failed.is_empty(), "what others are promised fails at the steps above");
-}
-
-type Jobs = Arc<Mutex<VecDeque<Job>>>;
-
-fn try_jobs(trier: usize, jobs: &Jobs, tell: &Sender<Event>) {
-    let next = || jobs.lock().expect("no thread panics with the lock").pop_front();
-    std::iter::from_fn(next).for_each(|job| try_steps(trier, &job, tell));
-    let _ = tell.send(Event::Idle { trier });
-}
-
-fn try_steps(trier: usize, job: &Job, tell: &Sender<Event>) {
-    let send = |event| drop(tell.send(event));
-    let name = || job.name.clone();
-    for step in 0.. {
-        send(Event::Begun { trier, name: name(), step });
-        let mut findings = Findings::default();
-        let attempt = catch_unwind(AssertUnwindSafe(|| (job.attempt)(Stop::after(step), &mut findings)));
-        findings.check("panics", attempt.is_ok());
-        findings.check("comes to an end", step < MOST_STEPS);
-        send(Event::Found { name: name(), step, findings });
-        if !attempt.unwrap_or(true) || step == MOST_STEPS {
-            return send(Event::Tried { name: name(), steps: step });
-        }
-    }
-}
-
 /// The steps at which a promise failed, by operation and promise.
 type Places = BTreeMap<(String, String), Vec<u64>>;
 
 #[derive(Default)]
 struct Report {
-    /// The number of threads that were started, and what each tries at the moment.
-    started: usize,
-    at_work: BTreeMap<usize, (String, u64)>,
     steps: Vec<(String, u64)>,
     failed: Places,
     excepted: Places,
 }
 
+/// Tries each step of each job, prints the number of steps and the failures, and panics if there
+/// are failures.
+pub(crate) fn try_all(jobs: Vec<Job>) {
+    let (begin, jobs, report) = (Instant::now(), Mutex::new(jobs.into_iter()), Mutex::<Report>::default());
+    let next = || jobs.lock().expect("no thread panics with the lock").next();
+    let try_jobs = || std::iter::from_fn(next).for_each(|job| try_steps(&job, &report));
+    thread::scope(|scope| (0..TRIERS).for_each(|_| _ = scope.spawn(try_jobs)));
+    let report = report.into_inner().expect("no thread panics with the lock");
+    report.print(begin.elapsed());
+    assert!(report.failed.is_empty(), "what others are promised fails at the steps above");
+}
+
+fn try_steps(job: &Job, report: &Mutex<Report>) {
+    for step in 0.. {
+        let (goes_on, findings) = attempt(job, step);
+        let mut report = report.lock().expect("no thread panics with the lock");
+        report.take_in(&job.name, step, findings);
+        if !goes_on {
+            return report.steps.push((job.name.clone(), step));
+        }
+    }
+}
+
+/// One attempt. Returns whether there are further steps, and what has failed.
+fn attempt(job: &Job, step: u64) -> (bool, Findings) {
+    let (tell, told) = channel();
+    let attempt = Arc::clone(&job.attempt);
+    thread::spawn(move || {
+        let mut findings = Findings::default();
+        let attempted = catch_unwind(AssertUnwindSafe(|| attempt(Stop::after(step), &mut findings)));
+        findings.check("panics", attempted.is_ok());
+        findings.check("comes to an end", step < MOST_STEPS);
+        let _ = tell.send((attempted.unwrap_or(true) && step < MOST_STEPS, findings));
+    });
+    // An attempt that hangs keeps its thread.
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let mut findings = Findings::default();
+        findings.check("hangs", false);
+        (false, findings)
+    })
+}
+
 impl Report {
-    fn start(&mut self, jobs: &Jobs, tell: &Sender<Event>) {
-        let (trier, jobs, tell) = (self.started, Arc::clone(jobs), tell.clone());
-        self.started += 1;
-        self.at_work.insert(trier, ("nothing yet".to_string(), 0));
-        thread::spawn(move || try_jobs(trier, &jobs, &tell));
-    }
-
-    fn take_in(&mut self, event: Event) {
-        match event {
-            Event::Begun { trier, name, step } => {
-                self.at_work.entry(trier).and_modify(|at| *at = (name, step));
+    fn take_in(&mut self, name: &str, step: u64, findings: Findings) {
+        let lists = [(findings.failed, &mut self.failed), (findings.excepted, &mut self.excepted)];
+        for (list, places) in lists {
+            for what in list {
+                places.entry((name.to_string(), what)).or_default().push(step);
             }
-            Event::Found { name, step, findings } => {
-                let note = |places: &mut Places, what| {
-                    places.entry((name.clone(), what)).or_default().push(step);
-                };
-                findings.failed.into_iter().for_each(|what| note(&mut self.failed, what));
-                findings.excepted.into_iter().for_each(|what| note(&mut self.excepted, what));
-            }
-            Event::Tried { name, steps } => self.steps.push((name, steps)),
-            Event::Idle { trier } => drop(self.at_work.remove(&trier)),
         }
-    }
-
-    /// Nothing has happened for a long time, so all current attempts hang. Returns how many they
-    /// are.
-    fn give_up(&mut self) -> usize {
-        let hanging = std::mem::take(&mut self.at_work);
-        let count = hanging.len();
-        for (name, step) in hanging.into_values() {
-            self.failed.entry((name, "hangs".to_string())).or_default().push(step);
-        }
-        count
     }
 
     fn print(&self, took: Duration) {
@@ -155,19 +119,8 @@ impl Report {
             let count: usize = places.values().map(Vec::len).sum();
             println!("{title}: {count}");
             for ((name, what), steps) in places {
-                println!("  {name}: {what}, at {}", ranges(steps));
+                println!("  {name}: {what}, at {steps:?}");
             }
         }
     }
-}
-
-/// Formats ascending numbers as ranges.
-fn ranges(numbers: &[u64]) -> String {
-    let runs = numbers.chunk_by(|left, right| left + 1 == *right);
-    let run = |run: &[u64]| match run {
-        [one] => one.to_string(),
-        [first, .., last] => format!("{first}-{last}"),
-        [] => String::new(),
-    };
-    runs.map(run).collect::<Vec<_>>().join(", ")
 }

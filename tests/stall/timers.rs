@@ -213,7 +213,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     let plans = |case| Plan::ALL.map(|plan| [(case, plan, false), (case, plan, true)]).into_iter().flatten();
     let job = |(case, plan, in_group): (Case<Desk>, Plan, bool)| Job {
         name: format!("{}, {plan:?}{}", case.name, if in_group { ", in a group" } else { "" }),
-        attempt: Box::new(move |stop, findings| play(case, plan, in_group, stop, findings)),
+        attempt: Arc::new(move |stop, findings| play(case, plan, in_group, stop, findings)),
     };
     cases().into_iter().flat_map(plans).map(job).collect()
 }

@@ -29,8 +29,8 @@ pub(crate) fn jobs() -> Vec<Tried> {
     let job = "a job comes back, the shard's thread stopped".to_string();
     let question = "a sweep is requested, the loop stopped in `next_deadline`".to_string();
     vec![
-        Tried { name: job, attempt: Box::new(return_a_job) },
-        Tried { name: question, attempt: Box::new(request_a_sweep) },
+        Tried { name: job, attempt: Arc::new(return_a_job) },
+        Tried { name: question, attempt: Arc::new(request_a_sweep) },
     ]
 }
 
