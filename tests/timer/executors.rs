@@ -10,8 +10,7 @@ use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Built, Count, Dropped, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, survives,
-    threads, until,
+    Bomb, Built, Count, Dropped, Log, after, by_hand, hear, is_balanced, manual, ms, survives, threads, until,
 };
 
 /// A timer whose callbacks run on `executor`.
@@ -189,31 +188,6 @@ fn a_panic_of_a_dropped_job_is_counted() {
     clock.advance(ms(5));
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
-}
-
-/// Shutdown does not wait for an executor: a job that was handed over can still be run or dropped.
-/// It does not recur, and what it holds is dropped once. Promise 8.
-#[test]
-fn shutdown_does_not_wait_for_jobs() {
-    in_time(|| {
-        let (timer, clock, jobs) = that_keeps_jobs();
-        let (count, dropped) = (Count::default(), Count::default());
-        for _ in 0..4 {
-            let (mine, held) = (count.clone(), Dropped(dropped.clone()));
-            let callback = move || {
-                let _held = &held;
-                mine.one();
-            };
-            timer.schedule_every(ms(10), callback).expect("the timer is open");
-        }
-        clock.advance(ms(10));
-        assert!(timer.shutdown().is_empty());
-        let mut waiting = jobs.take();
-        waiting.drain(..2).for_each(Job::run);
-        assert_eq!((count.get(), dropped.get()), (2, 2));
-        drop((waiting, timer, clock));
-        assert_eq!((count.get(), dropped.get()), (2, 4));
-    });
 }
 
 /// A recurring timer is cancelled while its job waits at an executor, before a shutdown or after

@@ -6,7 +6,32 @@ use std::thread;
 
 use shardwheel::{Job, ManualClock, Timer};
 
-use crate::support::{Built, Count, Log, after, hear, manual, ms, threads, until, watched};
+use crate::support::{
+    Built, Count, HOUR, Log, Tampered, after, fires, hear, is_on_shard_of, manual, ms, threads, until,
+    watched,
+};
+
+/// A clock parks whenever the shard's thread reads it. It takes the wake-up of no producer, whose timer
+/// fires before the timer of an hour, nor that of a shutdown. Promises 7 and 8.
+#[test]
+fn a_clock_that_parks_takes_no_wake() {
+    watched(|| {
+        for pause in (0..100).step_by(10) {
+            let before = || {
+                if is_on_shard_of("parks-") {
+                    thread::park_timeout(ms(20));
+                }
+            };
+            let clock = Tampered { before, manual: None };
+            let timer = Timer::builder().shards(1).thread_name("parks").clock(clock).built();
+            after(&timer, HOUR, || ());
+            thread::sleep(ms(pause));
+            fires(&timer, ms(1));
+            thread::sleep(ms(pause));
+            assert_eq!(timer.shutdown().len(), 1);
+        }
+    });
+}
 
 const JOBS: usize = 8;
 
