@@ -31,6 +31,35 @@ fn a_use_is_no_timer_operation() {
 }
 
 #[test]
+fn an_idle_entry_that_nothing_uses_ends() {
+    let Scene { map, clock, reports, .. } = Scene::new(10);
+    map.insert(1, 10, idle(2 * SECOND)).unwrap();
+    clock.advance(SECOND);
+    // None of these is a use.
+    assert!(map.peek(&1).is_some() && map.deadline(&1).is_some() && map.extend(&1, SECOND / 2));
+    assert_eq!((map.iter().count(), map.keys().count(), map.is_empty()), (1, 1, false));
+    map.retain(|_, _| true);
+    clock.advance(SECOND);
+    assert_eq!((map.get(&1), map.peek(&1), reports.lock().unwrap().len()), (None, None, 1));
+}
+
+#[test]
+fn get_and_extend_returns_what_it_extends() {
+    let Scene { map, clock, timer, .. } = Scene::new(10);
+    map.insert(1, 10, SECOND).unwrap();
+    assert_eq!(map.get_and_extend(&1, HOUR).as_deref(), Some(&10));
+    assert_eq!(map.get_and_extend(&1, SECOND).as_deref(), Some(&10));
+    assert_eq!(map.deadline(&1), Some(timer.now() + HOUR), "it is not shortened");
+    assert_eq!(map.get_and_extend(&2, HOUR), None);
+    map.insert(2, 20, idle(2 * SECOND)).unwrap();
+    clock.advance(SECOND);
+    assert_eq!(map.get_and_extend(&2, SECOND).as_deref(), Some(&20));
+    assert_eq!(map.deadline(&2), Some(timer.now() + 2 * SECOND), "it is a use as well");
+    clock.advance(HOUR);
+    assert_eq!((map.get_and_extend(&1, HOUR), map.get_and_extend(&2, HOUR), map.len()), (None, None, 0));
+}
+
+#[test]
 fn times_without_end_and_of_nothing() {
     let Scene { map, clock, .. } = Scene::new(10);
     map.insert(1, 10, idle(Duration::MAX)).unwrap();
