@@ -32,49 +32,40 @@ fn dates(expression: &str, after: &str) -> Vec<String> {
     std::iter::successors(next(&system(after)), next).take(4).map(local).collect()
 }
 
-/// In the night of 28 March 2027, 02:00 becomes 03:00: there is no 02:30.
+/// In the night of 28 March 2027, 02:00 becomes 03:00: there is no 02:30. In that of 25 October 2026, 03:00 becomes
+/// 02:00: there are two. A fixed time is due once in each night, steps are due whenever the clock shows them.
 #[test]
-fn a_fixed_time_in_a_gap_is_due_after_the_gap() {
-    let nights = dates("30 2 * * *", "2027-03-26T12:00[Europe/Berlin]");
-    assert_eq!(
-        nights,
-        ["03-27 02:30:00 CET", "03-28 03:00:00 CEST", "03-29 02:30:00 CEST", "03-30 02:30:00 CEST"]
-    );
-}
-
-#[test]
-fn steps_leave_a_gap_out() {
-    let halves = dates("*/30 * * * *", "2027-03-28T01:15[Europe/Berlin]");
-    assert_eq!(
-        halves,
-        ["03-28 01:30:00 CET", "03-28 03:00:00 CEST", "03-28 03:30:00 CEST", "03-28 04:00:00 CEST"]
-    );
-}
-
-/// In the night of 25 October 2026, 03:00 becomes 02:00: there are two 02:30.
-#[test]
-fn a_fixed_time_in_an_overlap_is_due_once() {
-    let nights = dates("30 2 * * *", "2026-10-24T12:00[Europe/Berlin]");
-    assert_eq!(
-        nights,
-        ["10-25 02:30:00 CEST", "10-26 02:30:00 CET", "10-27 02:30:00 CET", "10-28 02:30:00 CET"]
-    );
-}
-
-/// Also for a search that begins in the second of the two hours, before its 02:30.
-#[test]
-fn a_fixed_time_is_not_due_in_the_second_of_two_hours() {
-    let nights = dates("30 2 * * *", "2026-10-25T02:15+01:00[Europe/Berlin]");
-    assert_eq!(nights[0], "10-26 02:30:00 CET");
-}
-
-#[test]
-fn steps_are_due_in_both_hours_of_an_overlap() {
-    let halves = dates("*/30 2 * * *", "2026-10-25T01:00[Europe/Berlin]");
-    assert_eq!(
-        halves,
-        ["10-25 02:00:00 CEST", "10-25 02:30:00 CEST", "10-25 02:00:00 CET", "10-25 02:30:00 CET"]
-    );
+fn gaps_and_overlaps() {
+    for (expression, after, due) in [
+        (
+            "30 2 * * *",
+            "2027-03-26T12:00[Europe/Berlin]",
+            ["03-27 02:30:00 CET", "03-28 03:00:00 CEST", "03-29 02:30:00 CEST", "03-30 02:30:00 CEST"],
+        ),
+        (
+            "*/30 * * * *",
+            "2027-03-28T01:15[Europe/Berlin]",
+            ["03-28 01:30:00 CET", "03-28 03:00:00 CEST", "03-28 03:30:00 CEST", "03-28 04:00:00 CEST"],
+        ),
+        (
+            "30 2 * * *",
+            "2026-10-24T12:00[Europe/Berlin]",
+            ["10-25 02:30:00 CEST", "10-26 02:30:00 CET", "10-27 02:30:00 CET", "10-28 02:30:00 CET"],
+        ),
+        // The search begins in the second of the two hours, before its 02:30.
+        (
+            "30 2 * * *",
+            "2026-10-25T02:15+01:00[Europe/Berlin]",
+            ["10-26 02:30:00 CET", "10-27 02:30:00 CET", "10-28 02:30:00 CET", "10-29 02:30:00 CET"],
+        ),
+        (
+            "*/30 2 * * *",
+            "2026-10-25T01:00[Europe/Berlin]",
+            ["10-25 02:00:00 CEST", "10-25 02:30:00 CEST", "10-25 02:00:00 CET", "10-25 02:30:00 CET"],
+        ),
+    ] {
+        assert_eq!(dates(expression, after), due, "{expression} after {after}");
+    }
 }
 
 /// In Nuuk, Saturday 27 March 2027 ends at 23:00: its 23:30 is due at the first moment of Sunday.

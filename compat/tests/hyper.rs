@@ -3,12 +3,9 @@
 mod common;
 
 use std::convert::Infallible;
-use std::env;
 use std::future::Future;
-use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -26,10 +23,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Idle connections, if the system allows that many open files.
-const CROWD: usize = 10_000;
-/// Files that a process has open beside them.
-const OTHERS: u64 = 500;
+/// Idle connections.
+const CROWD: usize = 300;
 
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_secs(2);
@@ -62,80 +57,6 @@ async fn ask(stream: &mut TcpStream) {
     assert!(response.starts_with(b"HTTP/1.1 200"));
 }
 
-/// The number of the crowd's connections of which this process may hold one end.
-fn allowed() -> usize {
-    let wanted = CROWD as u64 + OTHERS;
-    let allowed = match rlimit::setrlimit(rlimit::Resource::NOFILE, wanted, wanted) {
-        Ok(()) => wanted,
-        Err(_) => rlimit::increase_nofile_limit(wanted).unwrap(),
-    };
-    CROWD.min(allowed.saturating_sub(OTHERS) as usize)
-}
-
-/// Clients that have been served once and are idle. They are in a process of their own, because the
-/// limit of open files is per process, and each end of a connection counts.
-struct Crowd {
-    clients: Child,
-    says: Lines<BufReader<ChildStdout>>,
-    count: usize,
-}
-
-/// The address of the server, for the process of the clients.
-const SERVER: &str = "SHARDWHEEL_COMPAT_SERVER";
-
-impl Crowd {
-    fn of(address: SocketAddr) -> Self {
-        allowed();
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "clients", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env(SERVER, address.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut clients = command.spawn().unwrap();
-        let says = BufReader::new(clients.stdout.take().unwrap()).lines();
-        let mut crowd = Self { clients, says, count: 0 };
-        crowd.count = crowd.hear("idle: ").parse().unwrap();
-        crowd
-    }
-
-    /// Each hundredth client asks once more.
-    fn ask(&mut self) {
-        self.clients.stdin.as_mut().unwrap().write_all(b"ask\n").unwrap();
-        self.hear("served again");
-    }
-
-    /// Waits for a line with `word` in it; returns what follows.
-    fn hear(&mut self, word: &str) -> String {
-        let rest = |line: String| Some(line.split_once(word)?.1.to_owned());
-        self.says.by_ref().map(Result::unwrap).find_map(rest).expect("the clients live")
-    }
-
-    /// The clients end when they read no more.
-    fn leave(mut self) {
-        drop(self.clients.stdin.take());
-        assert!(self.clients.wait().unwrap().success());
-    }
-}
-
-#[test]
-#[ignore = "the other process of the test with a crowd"]
-fn clients() {
-    let Ok(address) = env::var(SERVER) else { return };
-    run(async {
-        let mut idle = Vec::new();
-        for _ in 0..allowed() {
-            let mut stream = within(TcpStream::connect(&address)).await.unwrap();
-            within(ask(&mut stream)).await;
-            idle.push(stream);
-        }
-        println!("idle: {}", idle.len());
-        for _line in io::stdin().lines() {
-            for stream in idle.iter_mut().step_by(100) {
-                within(ask(stream)).await;
-            }
-            println!("served again");
-        }
-    });
-}
-
 /// Begins a header, and returns how long the server waited for the rest.
 async fn dawdle(address: SocketAddr) -> Duration {
     let begin = Instant::now();
@@ -154,13 +75,17 @@ fn slow_headers_are_closed_on_time_beside_a_crowd_of_idle_connections() {
         let hyper_timer = HyperTimer::new(timer.clone());
         let (patient, strict) =
             (serve(hyper_timer.clone(), LONG).await, serve(hyper_timer.clone(), SHORT).await);
-        let mut crowd = Crowd::of(patient);
-        let count = crowd.count;
-        println!("{count} idle connections");
-        eventually("a timeout for each idle connection", || timer.stats().pending >= count);
+        let mut crowd = Vec::new();
+        for _ in 0..CROWD {
+            crowd.push(TcpStream::connect(patient).await.unwrap());
+            ask(crowd.last_mut().unwrap()).await;
+        }
+        eventually("a timeout for each idle connection", || timer.stats().pending >= CROWD);
 
         let slow: JoinSet<_> = (0..50).map(|_| dawdle(strict)).collect();
-        crowd.ask();
+        for stream in &mut crowd {
+            ask(stream).await;
+        }
         for _ in 0..100 {
             assert!(get(strict, "/").await.ends_with("hello"));
         }
@@ -168,23 +93,10 @@ fn slow_headers_are_closed_on_time_beside_a_crowd_of_idle_connections() {
             assert!(waited >= SHORT, "closed after {waited:?}");
         }
         let stats = timer.stats();
-        assert!(stats.fired >= 50 && stats.pending >= count, "{stats:?}");
+        assert!(stats.fired >= 50 && stats.pending >= CROWD, "{stats:?}");
 
-        crowd.leave();
+        drop(crowd);
         eventually("no timeouts without connections", || timer.stats().pending == 0);
-    });
-}
-
-#[test]
-fn the_global_timer_closes_idle_connections() {
-    run(async {
-        let address = serve(HyperTimer::default(), SHORT).await;
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let begin = Instant::now();
-        ask(&mut stream).await;
-        let mut rest = Vec::new();
-        within(stream.read_to_end(&mut rest)).await.unwrap();
-        assert!(begin.elapsed() >= SHORT);
     });
 }
 

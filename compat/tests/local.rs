@@ -4,7 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::{Future, Ready, pending, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -194,52 +194,6 @@ fn intervals_keep_their_period() {
         let mut interval = timer.interval(ms(2));
         let first = interval.tick().await.unwrap();
         assert_eq!(interval.tick().await.unwrap(), first + ms(2));
-    });
-}
-
-/// A thousand tasks, which come in another order than their deadlines.
-#[test]
-fn a_thousand_sleeps_end_in_order() {
-    on(&ALL, async |runtime| {
-        let timer = runtime.timer();
-        let mut head_start = ms(100);
-        // A machine so busy that the first is due before the last has come gets more time.
-        while !a_thousand_end_in_order(runtime, &timer, Instant::now() + head_start).await {
-            head_start *= 2;
-        }
-    });
-}
-
-/// Whether all came before the first was due.
-async fn a_thousand_end_in_order(runtime: Runtime, timer: &LocalTimer, first: Instant) -> bool {
-    let (came, woken) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
-    for number in 0..1_000 {
-        let place = number * 379 % 1_000;
-        let (came, woken) = (Rc::clone(&came), Rc::clone(&woken));
-        let mut sleep = timer.sleep_until(first + Duration::from_micros(200) * place);
-        runtime.spawn(async move {
-            came.set(came.get() + usize::from(is_pending(&mut sleep).await));
-            sleep.await.unwrap();
-            woken.borrow_mut().push(place);
-        });
-    }
-    eventually(runtime, "all are woken", || woken.borrow().len() == 1_000).await;
-    assert!(came.get() < 1_000 || woken.borrow().is_sorted(), "{runtime:?}: {woken:?}");
-    came.get() == 1_000
-}
-
-/// Another one goes on.
-#[test]
-fn a_dropped_sleep_is_cancelled() {
-    on(&ALL, async |runtime| {
-        let timer = runtime.timer();
-        let (mut dropped, mut other) = (timer.sleep(HOUR), timer.sleep(HOUR));
-        assert!(is_pending(&mut dropped).await && is_pending(&mut other).await);
-        drop(dropped);
-        assert_eq!((timer.timer().stats().cancelled, timer.timer().stats().pending), (1, 1));
-        other.reset_after(ms(2));
-        other.await.unwrap();
-        assert_eq!(timer.timer().stats().fired, 1);
     });
 }
 

@@ -4,21 +4,16 @@
 mod common;
 
 use std::cell::Cell;
-use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{eventually, within};
-use shardwheel::{DelayQueue, Job, SleepError, Timer};
+use shardwheel::{Job, SleepError, Timer};
 use shardwheel_compat::{tokio_timer, tokio_timer_with};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::{JoinSet, LocalSet, block_in_place, spawn_blocking, spawn_local};
+use tokio::task::{JoinSet, block_in_place, spawn_blocking};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -74,30 +69,6 @@ fn sleeps_of_many_tasks_end_and_none_is_early() {
         }
         tasks.join_all().await;
         assert_eq!(timer.stats().pending, 0);
-    });
-}
-
-#[test]
-fn timeouts_intervals_and_queues() {
-    on_each(|timer| async move {
-        assert_eq!(timer.timeout(HOUR, async { 42 }).await.unwrap(), 42);
-        assert!(timer.timeout(MS, pending::<()>()).await.unwrap_err().is_elapsed());
-
-        let begin = Instant::now();
-        let mut ticks = timer.interval(3 * MS);
-        for _ in 0..5 {
-            ticks.tick().await.unwrap();
-        }
-        assert!(begin.elapsed() >= 12 * MS, "the first tick comes at once");
-
-        let queue = DelayQueue::new(&timer);
-        let keys = [30, 20, 10, 40].map(|delay| queue.insert(delay, MS * delay).unwrap());
-        assert_eq!(queue.remove(&keys[1]), Some(20));
-        assert!(queue.reset(&keys[3], MS));
-        for expected in [40, 10, 30] {
-            assert_eq!(queue.next().await.unwrap().value, expected);
-        }
-        assert!(queue.is_empty());
     });
 }
 
@@ -244,28 +215,6 @@ fn a_runtime_that_ends_within_itself() {
     }
 }
 
-#[test]
-fn tasks_of_a_local_set_that_stay_on_their_thread() {
-    for mut builder in kinds() {
-        let runtime = builder.enable_time().build().unwrap();
-        let local = LocalSet::new();
-        let slept = Rc::new(AtomicUsize::new(0));
-        runtime.block_on(local.run_until(within(async {
-            let timer = tokio_timer().unwrap();
-            let mut tasks = JoinSet::new();
-            for delay in 0..50 {
-                let (timer, slept) = (timer.clone(), Rc::clone(&slept));
-                tasks.spawn_local(async move {
-                    assert!(sleep(&timer, MS * (delay % 7)).await.unwrap());
-                    spawn_local(async move { slept.fetch_add(1, Ordering::Relaxed) }).await.unwrap();
-                });
-            }
-            tasks.join_all().await;
-        })));
-        assert_eq!(slept.load(Ordering::Relaxed), 50);
-    }
-}
-
 /// Each deadline is earlier than the one before, so each wakes the runtime, which waits for an hour
 /// otherwise.
 #[test]
@@ -355,16 +304,4 @@ fn it_needs_a_runtime_with_timers() {
     let without = || runtime.block_on(async { tokio_timer().is_ok() });
     assert!(catch_unwind(AssertUnwindSafe(without)).is_err());
     assert_eq!(runtime.metrics().num_alive_tasks(), 0);
-}
-
-/// A sleep that is dropped is cancelled, and leaves nothing behind.
-#[test]
-fn a_drop_cancels() {
-    on_each(|timer| async move {
-        for _ in 0..100 {
-            let mut sleep = pin!(timer.sleep(HOUR));
-            assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        }
-        assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 100));
-    });
 }

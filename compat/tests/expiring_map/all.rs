@@ -8,11 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
-use shardwheel_compat::{ExpiringMap, Expiry, InsertErrorKind};
+use shardwheel_compat::{ExpiringMap, InsertErrorKind};
 
 use super::{HOUR, SECOND, Scene};
-
-type Map = ExpiringMap<u32, u32>;
 
 fn filled(keys: u32) -> Scene {
     let scene = Scene::new(100);
@@ -24,50 +22,6 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort();
     items
-}
-
-fn pairs(map: &Map) -> Vec<(u32, u32)> {
-    sorted(map.iter().map(|(key, value)| (key, *value)))
-}
-
-#[test]
-fn all_calls_agree_on_what_is_alive() {
-    let Scene { map, clock, reports, timer } = Scene::new(10);
-    let micros = Duration::from_micros;
-    map.insert(1, 10, micros(1_500)).unwrap();
-    map.insert(2, 20, HOUR).unwrap();
-    map.insert(3, 30, Expiry::time_to_idle(HOUR)).unwrap();
-    assert_eq!(pairs(&map), [(1, 10), (2, 20), (3, 30)]);
-    clock.advance(micros(1_500)); // 1 has expired, and is reported at the next tick
-    assert_eq!((pairs(&map), sorted(map.keys())), (vec![(2, 20), (3, 30)], vec![2, 3]));
-    let mut shown = Vec::new();
-    map.retain(|key, _| {
-        shown.push(*key);
-        false
-    });
-    assert_eq!((sorted(shown.into_iter()), map.len()), (vec![2, 3], 1));
-    clock.advance(SECOND);
-    assert_eq!(*reports.lock().unwrap(), [(micros(2_000), 1, 10)]);
-    assert_eq!((map.len(), timer.stats().pending), (0, 0));
-    assert_eq!((map.iter().count(), map.drain().count()), (0, 0));
-}
-
-#[test]
-fn drain_takes_out_each_entry_with_the_time_that_it_has_left() {
-    let Scene { map, clock, reports, timer } = Scene::new(10);
-    let micros = Duration::from_micros;
-    map.insert(1, 10, micros(1_500)).unwrap();
-    map.insert(2, 20, HOUR).unwrap();
-    map.insert(3, 30, Expiry::time_to_idle(SECOND).within(HOUR)).unwrap();
-    map.insert(4, 40, SECOND).unwrap();
-    assert!(map.extend(&4, 2 * SECOND));
-    clock.advance(micros(1_500));
-    let left = sorted(map.drain().map(|(key, value, left)| (key, *value, left + micros(1_500))));
-    // The first has expired, is not reported yet, and has nothing left.
-    assert_eq!(left, [(1, 10, micros(1_500)), (2, 20, HOUR), (3, 30, SECOND), (4, 40, 2 * SECOND)]);
-    assert_eq!((map.len(), timer.stats().pending), (0, 0));
-    clock.advance(2 * HOUR);
-    assert!(reports.lock().unwrap().is_empty(), "none is also reported");
 }
 
 #[test]
@@ -110,25 +64,6 @@ fn an_iterator_meets_what_was_done_before_it_comes_to_an_entry() {
     assert_eq!(left, expected.map(|key| (key, 7)).collect::<Vec<_>>());
     assert_eq!(reports.lock().unwrap().len(), usize::from(first != 4));
     assert_eq!(map.len(), timer.stats().pending);
-}
-
-#[test]
-fn a_drain_that_is_dropped_early_leaves_the_rest() {
-    let scene = filled(10);
-    let taken = sorted(scene.map.drain().take(4).map(|(key, _, _)| key));
-    assert_eq!((taken.len(), scene.map.len(), scene.pending()), (4, 6, 6));
-    assert!((0..10).all(|key| scene.map.get(&key).is_some() != taken.contains(&key)));
-    // Of two drains, and a remove, each entry comes out once.
-    let (mut one, mut other) = (scene.map.drain(), scene.map.drain());
-    let mut rest = vec![one.next().unwrap().0, other.next().unwrap().0];
-    let removed = (0..10).find(|key| scene.map.remove(key).is_some()).unwrap();
-    rest.push(removed);
-    rest.extend(one.map(|(key, _, _)| key));
-    assert_eq!(other.next(), None);
-    rest.extend(taken);
-    assert_eq!(sorted(rest.into_iter()), (0..10).collect::<Vec<_>>());
-    scene.clock.advance(2 * HOUR);
-    assert_eq!((scene.reports(), scene.map.len(), scene.pending()), (vec![], 0, 0));
 }
 
 /// A new entry of the key, and an expired one, are not the entry that `keep` was asked about.
@@ -177,28 +112,6 @@ fn a_loop_and_a_predicate_may_use_the_map_in_any_way() {
         map.clear();
     }
     assert_eq!((map.len(), scene.pending()), (0, 0));
-}
-
-#[test]
-fn a_report_may_go_over_all_entries() {
-    let (clock, seen) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
-    let timer = Timer::builder().shards(1).clock(clock.clone()).build().unwrap();
-    let count = Arc::clone(&seen);
-    let map = ExpiringMap::new(&timer, 100, move |map: &Map, key, _| {
-        count.fetch_add(map.iter().count() + map.keys().count(), Ordering::Relaxed);
-        match key {
-            0 => map.retain(|key, _| key % 2 == 0),
-            2 => assert_eq!(map.drain().take(1).count(), 1),
-            _ => map.clear(),
-        }
-    });
-    map.insert(0, 0, SECOND).unwrap();
-    map.insert(2, 0, 2 * SECOND).unwrap();
-    (3..10).for_each(|key| _ = map.insert(key, 0, HOUR).unwrap());
-    clock.advance(2 * SECOND); // 8 entries and then three: 4, 6, 8
-    assert_eq!((map.len(), seen.load(Ordering::Relaxed)), (2, 2 * (8 + 3)));
-    clock.advance(HOUR);
-    assert_eq!((map.len(), timer.stats().pending, timer.stats().panics), (0, 0, 0));
 }
 
 /// A key and a value that panic in the call of the user's code that is armed.

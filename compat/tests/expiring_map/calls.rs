@@ -59,23 +59,6 @@ fn a_report_that_panics_ends_its_entry_alone() {
 }
 
 #[test]
-fn a_report_may_shut_the_timer_down() {
-    let clock = ManualClock::new();
-    let timer = Timer::builder().shards(1).clock(clock.clone()).build().unwrap();
-    let (handle, reports) = (timer.downgrade(), Arc::new(AtomicUsize::new(0)));
-    let count = Arc::clone(&reports);
-    let map = ExpiringMap::new(&timer, 10, move |map, key: u32, _: Arc<()>| {
-        count.fetch_add(1, Ordering::Relaxed);
-        drop(handle.upgrade().unwrap().shutdown());
-        map.insert(key, (), SECOND).unwrap_err();
-    });
-    (0..5).for_each(|key| _ = map.insert(key, (), SECOND * (1 + key)).unwrap());
-    clock.advance(HOUR);
-    assert_eq!((reports.load(Ordering::Relaxed), map.len(), timer.stats().panics), (1, 4, 0));
-    assert!((0..5).all(|key| map.get(&key).is_none()));
-}
-
-#[test]
 fn reports_run_on_an_executor() {
     let (jobs, pool) = mpsc::channel::<Job>();
     let worker = thread::spawn(move || pool.into_iter().for_each(Job::run));

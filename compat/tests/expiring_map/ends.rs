@@ -5,52 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use shardwheel::{Clock, ManualClock, ScheduleErrorKind, Timer};
+use shardwheel::{Clock, ManualClock, Timer};
 use shardwheel_compat::{ExpiringMap, InsertErrorKind};
 
 use super::{HOUR, SECOND, Scene};
-
-#[test]
-fn a_full_map_refuses_and_evicts_nothing() {
-    let Scene { map, clock, timer, .. } = Scene::new(2);
-    map.insert(1, 10, SECOND).unwrap();
-    map.insert(2, 20, HOUR).unwrap();
-    let refused = map.insert(3, 30, SECOND).unwrap_err();
-    assert_eq!(refused.kind(), InsertErrorKind::Full { limit: 2 });
-    assert_eq!(refused.to_string(), "there is no room: the map has 2 entries, which is its limit");
-    assert_eq!(refused.into_entry(), (3, 30));
-    assert_eq!(timer.stats().pending, 2);
-    assert_eq!(map.insert(2, 21, HOUR).unwrap().as_deref(), Some(&20), "a replacement takes no room");
-    clock.advance(SECOND);
-    map.insert(3, 30, SECOND).unwrap();
-    map.remove(&2).unwrap();
-    map.insert(4, 40, SECOND).unwrap();
-    assert_eq!((map.len(), map.limit(), timer.stats().pending), (2, 2, 2));
-}
 
 #[test]
 fn a_map_without_room_refuses_everything() {
     let scene = Scene::new(0);
     let refused = scene.map.insert(1, 10, SECOND).unwrap_err();
     assert_eq!(refused.kind(), InsertErrorKind::Full { limit: 0 });
+    assert_eq!(refused.to_string(), "there is no room: the map has 0 entries, which is its limit");
     assert!(scene.map.is_empty() && scene.pending() == 0);
-}
-
-#[test]
-fn an_entry_that_has_expired_within_a_tick_is_unseen_until_its_report() {
-    let Scene { map, clock, reports, .. } = Scene::new(2);
-    let micros = Duration::from_micros;
-    map.insert(1, 10, micros(1_500)).unwrap();
-    map.insert(2, 20, micros(1_500)).unwrap();
-    clock.advance(micros(1_499));
-    assert_eq!(map.get(&1).as_deref(), Some(&10));
-    clock.advance(micros(1));
-    assert_eq!((map.get(&1), map.deadline(&1), map.remove(&1)), (None, None, None));
-    assert!(!map.extend(&1, HOUR) && map.len() == 2 && reports.lock().unwrap().is_empty());
-    // Replaced before the report: the inserter gets it.
-    assert_eq!(map.insert(2, 21, HOUR).unwrap().as_deref(), Some(&20));
-    clock.advance(SECOND);
-    assert_eq!(*reports.lock().unwrap(), [(micros(2_000), 1, 10)]);
 }
 
 #[test]
@@ -124,24 +90,6 @@ fn a_map_may_end_in_its_own_report() {
     clock.advance(SECOND);
     assert_eq!((drops.load(Ordering::Relaxed), timer.stats().pending), (10, 0));
     assert!(timer.stats().panics > 0, "it has reported the drops that panicked");
-}
-
-#[test]
-fn after_a_shutdown_entries_are_seen_until_their_deadlines() {
-    let Scene { clock, timer, map, reports } = Scene::new(10);
-    map.insert(1, 10, SECOND).unwrap();
-    map.insert(2, 20, 2 * SECOND).unwrap();
-    let unfired = timer.shutdown();
-    assert_eq!(unfired.len(), 2);
-    unfired.for_each(|task| task.run()); // reports nothing, for nothing is due
-    let refused = map.insert(3, 30, SECOND).unwrap_err();
-    assert_eq!(refused.kind(), InsertErrorKind::Timer(ScheduleErrorKind::ShutDown));
-    assert_eq!(refused.into_entry(), (3, 30));
-    assert_eq!(map.get(&1).as_deref(), Some(&10));
-    assert!(map.extend(&2, 3 * SECOND));
-    clock.advance(SECOND);
-    assert_eq!((map.get(&1), map.remove(&2).as_deref()), (None, Some(&20)));
-    assert!(reports.lock().unwrap().is_empty());
 }
 
 /// A clock that shows what it is set to, in seconds, earlier times as well.

@@ -1,4 +1,4 @@
-//! Entries that last from use to use.
+//! Entries that last from use to use: what `model.rs` does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,6 @@ use super::{HOUR, SECOND, Scene};
 
 fn idle(time: Duration) -> Expiry {
     Expiry::time_to_idle(time)
-}
-
-#[test]
-fn an_idle_entry_ends_a_given_time_after_its_last_get() {
-    let scene = Scene::new(10);
-    scene.map.insert(1, 10, idle(SECOND)).unwrap();
-    scene.map.insert(2, 20, SECOND).unwrap();
-    for _ in 0..10 {
-        scene.clock.advance(SECOND * 9 / 10);
-        assert_eq!(scene.map.get(&1).as_deref(), Some(&10));
-        _ = scene.map.get(&2); // does not extend
-    }
-    assert_eq!(scene.map.deadline(&1), Some(scene.timer.now() + SECOND));
-    scene.clock.advance(HOUR);
-    assert_eq!(scene.reports(), [(SECOND, 2, 20), (10 * SECOND, 1, 10)]);
-    assert_eq!((scene.map.len(), scene.pending()), (0, 0));
 }
 
 /// A million gets in one time to idle cost one look of the timer.
@@ -57,51 +41,6 @@ fn an_idle_entry_that_nothing_uses_ends() {
     map.retain(|_, _| true);
     clock.advance(SECOND);
     assert_eq!((map.get(&1), map.peek(&1), reports.lock().unwrap().len()), (None, None, 1));
-}
-
-#[test]
-fn the_first_of_both_times_ends_an_entry() {
-    let scene = Scene::new(10);
-    scene.map.insert(1, 10, idle(4 * SECOND).within(10 * SECOND)).unwrap();
-    scene.map.insert(2, 20, idle(4 * SECOND).within(10 * SECOND)).unwrap();
-    scene.map.insert(3, 30, idle(4 * SECOND).within(2 * SECOND)).unwrap();
-    for _ in 0..3 {
-        scene.clock.advance(3 * SECOND);
-        assert_eq!((scene.map.get(&1).as_deref(), scene.map.get(&3)), (Some(&10), None));
-    }
-    assert_eq!(scene.map.deadline(&1), Some(scene.timer.now() + SECOND), "not four");
-    scene.clock.advance(HOUR);
-    assert_eq!(scene.reports(), [(2 * SECOND, 3, 30), (4 * SECOND, 2, 20), (10 * SECOND, 1, 10)]);
-}
-
-#[test]
-fn an_extension_goes_beyond_a_time_to_live_and_a_use_does_not_take_it_back() {
-    let scene = Scene::new(10);
-    scene.map.insert(1, 10, idle(SECOND).within(2 * SECOND)).unwrap();
-    assert!(scene.map.extend(&1, HOUR));
-    scene.clock.advance(HOUR - SECOND / 2);
-    assert_eq!(scene.map.get(&1).as_deref(), Some(&10));
-    assert_eq!(scene.map.deadline(&1), Some(scene.timer.now() + SECOND / 2));
-    assert!(scene.map.get_and_extend(&1, SECOND).is_some());
-    scene.clock.advance(HOUR);
-    assert_eq!(scene.reports(), [(HOUR + SECOND / 2, 1, 10)]);
-}
-
-#[test]
-fn a_get_never_shortens_an_idle_entry() {
-    let Scene { map, clock, timer, .. } = Scene::new(10);
-    map.insert(1, 10, idle(SECOND)).unwrap();
-    assert!(map.extend(&1, HOUR) && map.get(&1).is_some());
-    assert_eq!(map.deadline(&1), Some(timer.now() + HOUR));
-    clock.advance(HOUR - SECOND / 2);
-    assert!(map.get(&1).is_some());
-    assert_eq!(map.deadline(&1), Some(timer.now() + SECOND));
-    // An insert replaces the time to idle as well.
-    map.insert(1, 11, SECOND).unwrap();
-    clock.advance(SECOND / 2);
-    assert_eq!(map.get(&1).as_deref(), Some(&11));
-    clock.advance(SECOND / 2);
-    assert_eq!(map.get(&1), None);
 }
 
 #[test]
