@@ -1,7 +1,8 @@
 //! What a cluster does on this machine: servers, workers and the feed share its cores.
 //!
 //! ```text
-//! cargo bench -p orders --bench cluster -- [--orders N] [--kills N] [--lease MS] [--servers N] [--server-dies 1]
+//! cargo bench -p orders --bench cluster -- [--orders N] [--kills N] [--lease MS] [--servers N]
+//! [--server-dies 1]
 //! ```
 //!
 //! Orders decided and answered a second; bytes on disk an order, with all replicas; then workers are

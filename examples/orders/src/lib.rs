@@ -10,9 +10,10 @@
 //! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of a replay |
 //!
-//! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
-//! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `log.rs` writes to standard error; `token.rs` finds a server's token; `cli.rs` reads the command line.
+//! `order_reconciliation::rules` decides orders, for all of them, and
+//! `order_reconciliation::outcomes` replays them; `client.rs` is the HTTP client of `feed` and
+//! `audit`; `exchange.rs` has their common arguments; `log.rs` writes to standard error; `token.rs`
+//! finds a server's token; `cli.rs` reads the command line.
 
 #[macro_use]
 mod log;

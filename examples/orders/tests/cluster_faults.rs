@@ -6,12 +6,12 @@
 //!     [--seconds S] [--servers N] [--rate ORDERS_A_SECOND] [--lease MS] [--seed N] [--cuts N]
 //! ```
 //!
-//! Three workers share the partitions. While a feed sends orders and payments at a steady pace, faults
-//! follow each other: a worker is killed and started again; a worker is stopped for longer than its
-//! lease, and goes on without knowing it; a server is killed and comes back; a fourth worker comes,
-//! and goes. With `--cuts N` the only fault is that a worker's connection falls silent, N times. At the end every
-//! order must have one outcome, or be sold out, as a replay decides it from the answers; nothing is oversold, and
-//! nothing early.
+//! Three workers share the partitions. While a feed sends orders and payments at a steady pace,
+//! faults follow each other: a worker is killed and started again; a worker is stopped for longer
+//! than its lease, and goes on without knowing it; a server is killed and comes back; a fourth
+//! worker comes, and goes. With `--cuts N` the only fault is that a worker's connection falls
+//! silent, N times. At the end every order must have one outcome, or be sold out, as a replay
+//! decides it from the answers; nothing is oversold, and nothing early.
 
 mod support;
 

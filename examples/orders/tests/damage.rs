@@ -1,5 +1,5 @@
-//! What stands in the file of the store that the store has not written: blank files, other programs' tables, damaged
-//! pages. And a copy that makes up for it.
+//! What stands in the file of the store that the store has not written: blank files, other
+//! programs' tables, damaged pages. And a copy that makes up for it.
 
 mod support;
 
@@ -71,8 +71,8 @@ fn a_file_that_is_no_store_is_refused_and_stays() {
     assert!(said.contains("the shop begins without orders") && said.contains('Z'), "{said}");
 }
 
-/// Each page in turn is overwritten: the server starts or says why not; answers, or ends and says why. It says
-/// it in a sentence, and never with a panic.
+/// Each page in turn is overwritten: the server starts or says why not; answers, or ends and says
+/// why. It says it in a sentence, and never with a panic.
 #[test]
 fn a_damaged_page_is_a_sentence() {
     let (directory, broken) = (Directory::new("pages"), Directory::new("broken"));
@@ -101,8 +101,8 @@ fn a_damaged_page_is_a_sentence() {
     assert!(refused + ended >= 5, "pages in use were damaged: {refused}, {ended}");
 }
 
-/// Starts a server, asks it for everything and lets it commit. Returns its exit code, if it has ended, and what
-/// it has said.
+/// Starts a server, asks it for everything and lets it commit. Returns its exit code, if it has
+/// ended, and what it has said.
 fn live(directory: &Path) -> (Option<i32>, String) {
     let log = directory.join("log");
     let mut command = Command::new(PROGRAM);

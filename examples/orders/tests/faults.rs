@@ -1,4 +1,5 @@
-//! What the disk and the clock may do to `serve`: no room, a clock that is set back. `kills.rs` has the crashes, `torn.rs` writes that are torn.
+//! What the disk and the clock may do to `serve`: no room, a clock that is set back. `kills.rs` has
+//! the crashes, `torn.rs` writes that are torn.
 
 mod support;
 
@@ -50,8 +51,8 @@ fn a_full_disk_refuses_and_loses_nothing() {
     }
 }
 
-/// Reads what is there all the while, and expects an answer to each request: it is 503 while the store is opened
-/// again.
+/// Reads what is there all the while, and expects an answer to each request: it is 503 while the
+/// store is opened again.
 fn read_beside<R>(server: &Server, work: impl FnOnce() -> R) -> R {
     assert_eq!(server.post("/orders", &order(1, "a-name-of-some-length-for-a-large-record")).status, 200);
     let over = AtomicBool::new(false);
@@ -115,8 +116,8 @@ fn faketime() -> String {
     String::from_utf8(preload.expect("faketime starts").stdout).expect("text").trim().to_owned()
 }
 
-/// The wall clock goes back by an hour while orders are pending, and by another one over each restart, with the
-/// kill about when checks fall due. Each check is made once, soon after its time.
+/// The wall clock goes back by an hour while orders are pending, and by another one over each
+/// restart, with the kill about when checks fall due. Each check is made once, soon after its time.
 #[test]
 fn a_clock_that_is_set_back_again_and_again_delays_no_check() {
     let (directory, library) = (Directory::new("clock-again"), faketime());

@@ -5,10 +5,10 @@
 //! cargo test --release -p orders --test overdue -- [--pending N] [--overdue N] [--soon N] [--in-memory N]
 //! ```
 //!
-//! `--pending` orders are pending at the start. The checks of `--overdue` of them fell due before it; those
-//! of `--soon` fall due after it, 5,000 a second; the others a day later. A client places an order every few ms, to
-//! be checked soon after. A check that falls due does not wait for all that is overdue. Of the orders,
-//! `--in-memory` are in memory, about.
+//! `--pending` orders are pending at the start. The checks of `--overdue` of them fell due before
+//! it; those of `--soon` fall due after it, 5,000 a second; the others a day later. A client places
+//! an order every few ms, to be checked soon after. A check that falls due does not wait for all
+//! that is overdue. Of the orders, `--in-memory` are in memory, about.
 
 mod support;
 

@@ -24,7 +24,8 @@ const RECONNECT: Duration = Duration::from_secs(1);
 /// How long one attempt to connect to the servers may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// In a result: the last message of the log that it and those before it answer, and the digest of all lines so far.
+/// In a result: the last message of the log that it and those before it answer, and the digest of
+/// all lines so far.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
 /// The headers that name the last result; the broker takes a new one only right after that. Servers of
@@ -118,9 +119,9 @@ impl Broker {
         Ok(self.jetstream.client().publish(subject, nonce.to_le_bytes().to_vec().into()).await?)
     }
 
-    /// An entry of the bucket and its revision, by the word of the bucket's leader. The bucket's own call asks
-    /// any replica if the stream allows direct reads, as one does that `nats kv add` made; and a replica may
-    /// lag.
+    /// An entry of the bucket and its revision, by the word of the bucket's leader. The bucket's
+    /// own call asks any replica if the stream allows direct reads, as one does that `nats kv add`
+    /// made; and a replica may lag.
     pub(crate) async fn entry(&self, key: &str) -> Result<Option<(u64, Bytes)>, Failure> {
         let subject = format!("{}{key}", self.bucket.prefix);
         match self.bucket.stream.get_last_raw_message_by_subject(&subject).await {

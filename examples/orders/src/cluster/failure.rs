@@ -1,9 +1,10 @@
 //! What goes wrong in a cluster, of two kinds, and how long it is tried again.
 //!
-//! A failure is *temporary* if time may mend it: a server that is away, a stream that elects a leader, a
-//! result that another owner was first to publish, and whatever else the broker answers. It is tried again after a
-//! pause that grows, and what is waited for is said every few seconds. A failure is *permanent* if only a person
-//! mends it: settings that differ, and what the broker has lost. Its text says what to do.
+//! A failure is *temporary* if time may mend it: a server that is away, a stream that elects a
+//! leader, a result that another owner was first to publish, and whatever else the broker answers.
+//! It is tried again after a pause that grows, and what is waited for is said every few seconds. A
+//! failure is *permanent* if only a person mends it: settings that differ, and what the broker has
+//! lost. Its text says what to do.
 
 use std::error::Error;
 use std::fmt;

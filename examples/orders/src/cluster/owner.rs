@@ -29,8 +29,8 @@ use super::status::Health;
 use super::ticks::Ticks;
 use super::{setup, snapshot};
 
-/// A group ends when its lines are this long, in bytes. With the answers to the last message (`MAX_LINES`) they fit
-/// into the smallest message that the broker must take.
+/// A group ends when its lines are this long, in bytes. With the answers to the last message
+/// (`MAX_LINES`) they fit into the smallest message that the broker must take.
 const GROUP: usize = 384 << 10;
 
 /// What all owners of a worker share.
@@ -105,8 +105,8 @@ impl Owner {
         Ok(())
     }
 
-    /// Why the log lacks a message. If it was trimmed, with all before it, a newer snapshot includes it, or the log
-    /// has lost it: a new owner finds out.
+    /// Why the log lacks a message. If it was trimmed, with all before it, a newer snapshot
+    /// includes it, or the log has lost it: a new owner finds out.
     async fn gap(&mut self, gap: Gap) -> Result<Failure, Failure> {
         let number = match gap {
             Gap::Stream(name) => return Ok(setup::missing(&name)),

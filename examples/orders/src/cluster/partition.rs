@@ -5,8 +5,9 @@
 //! message so far. So two owners that read the same log write the same lines, to the byte.
 //!
 //! Times are in ms, rounded up. A check that is due at T is made by the first message whose time is
-//! later than T. All messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
-//! *tick* to the log; its wheel says when. A tick that comes too early decides nothing.
+//! later than T. All messages that the broker took in until T stand before it. If nothing else
+//! comes, the owner adds a *tick* to the log; its wheel says when. A tick that comes too early
+//! decides nothing.
 //!
 //! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
 //! them; the rest is left to the next messages. The wheel returns those of one ms in any order, and

@@ -1,9 +1,10 @@
 //! How a partition is: its owner reports, `/healthz` and `/metrics` tell.
 //!
-//! A pulse lasts as long as the worker has the partition, over all owners that work for it. Progress is a message
-//! that is decided and whose result stands, the first time that an owner of this worker has come so far. It is also
-//! the answer of the log's leader that there are no more messages, while no tick is on its way. An owner that only
-//! begins again and reads the same messages, or waits for a message that does not come, makes none.
+//! A pulse lasts as long as the worker has the partition, over all owners that work for it.
+//! Progress is a message that is decided and whose result stands, the first time that an owner of
+//! this worker has come so far. It is also the answer of the log's leader that there are no more
+//! messages, while no tick is on its way. An owner that only begins again and reads the same
+//! messages, or waits for a message that does not come, makes none.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! What an owner begins with: the newest snapshot, the last result, and a log that goes on from
 //! there.
 //!
-//! The log must have each message after the snapshot, and it must reach as far as the last result; so must the
-//! results reach as far as the snapshot. Otherwise decisions would no longer follow from the log: the partition
-//! stops, until somebody has restored a backup.
+//! The log must have each message after the snapshot, and it must reach as far as the last result;
+//! so must the results reach as far as the snapshot. Otherwise decisions would no longer follow
+//! from the log: the partition stops, until somebody has restored a backup.
 
 use async_nats::jetstream::stream::State;
 

@@ -23,7 +23,8 @@ use super::names;
 /// How long a request may take at the start. Servers that have just started have to find each other; before
 /// that, requests get no answer.
 const FIRST: Duration = Duration::from_secs(2);
-/// The broker must take messages of so many bytes, as it does by default: a result has all answers to a message.
+/// The broker must take messages of so many bytes, as it does by default: a result has all answers
+/// to a message.
 const MIN_PAYLOAD: usize = 1 << 20;
 
 /// What must be the same for all workers, because decisions depend on it.

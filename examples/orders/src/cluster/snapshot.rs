@@ -1,4 +1,5 @@
-//! The bytes of a snapshot: all that a partition is at one message of its log, in JSON, and a digest of it in 8 bytes.
+//! The bytes of a snapshot: all that a partition is at one message of its log, in JSON, and a
+//! digest of it in 8 bytes.
 
 use serde::{Deserialize, Serialize};
 

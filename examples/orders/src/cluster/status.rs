@@ -1,8 +1,9 @@
 //! `/healthz` and `/metrics` of a worker.
 //!
-//! A worker is well if it is connected and sees the changes of the bucket, and if each partition that it has is
-//! served. Each other one has a worker, by `view.rs`. A partition is served if no message waits for its answer for
-//! longer than [`LATE`], and its owner has made progress since. Otherwise `/healthz` answers 503 and says why.
+//! A worker is well if it is connected and sees the changes of the bucket, and if each partition
+//! that it has is served. Each other one has a worker, by `view.rs`. A partition is served if no
+//! message waits for its answer for longer than [`LATE`], and its owner has made progress since.
+//! Otherwise `/healthz` answers 503 and says why.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

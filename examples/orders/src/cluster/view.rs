@@ -4,10 +4,11 @@
 //! worker lives while its entry has changed within the length of a lease, by the clock of the one that
 //! watches.
 //!
-//! Which worker has a partition follows from who lives, and nobody is asked: a partition is that of the worker
-//! whose name ranks first for it (rendezvous hashing), among those that have less than P / n partitions,
-//! rounded up. So few partitions move when a worker comes or goes. Workers that see different things may both
-//! act, or none of them does for a while; what is decided does not depend on it.
+//! Which worker has a partition follows from who lives, and nobody is asked: a partition is that of
+//! the worker whose name ranks first for it (rendezvous hashing), among those that have less than P
+//! / n partitions, rounded up. So few partitions move when a worker comes or goes. Workers that see
+//! different things may both act, or none of them does for a while; what is decided does not depend
+//! on it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! A worker: has partitions, and runs an owner for each.
 //!
-//! The worker renews its entry of the bucket three times in the length of a lease. It learns from the bucket's
-//! changes who else lives, and so which partitions are its own (`view.rs`).
+//! The worker renews its entry of the bucket three times in the length of a lease. It learns from
+//! the bucket's changes who else lives, and so which partitions are its own (`view.rs`).
 //!
 //! A worker that sees no changes of the bucket, not even its own, is *blind*: it takes nothing and leaves
 //! nothing, and counts anew when it sees again. Otherwise every other worker would seem to be dead while the

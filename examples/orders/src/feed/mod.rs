@@ -15,9 +15,9 @@
 //! first check, or there is enough stock; and (2) the server gets each payment before it checks the
 //! order: its `--check-after` must be longer than the time for which it is away.
 //!
-//! With `--speed` every line is sent at its date, that many times faster, late payments as well. If the server's
-//! `--check-after` is as many times shorter than that of the files, an hour there is an hour here, and
-//! (1) is not needed.
+//! With `--speed` every line is sent at its date, that many times faster, late payments as well. If
+//! the server's `--check-after` is as many times shorter than that of the files, an hour there is
+//! an hour here, and (1) is not needed.
 //!
 //! # A cut
 //!

@@ -68,8 +68,8 @@ pub(crate) enum Figure {
 const GAUGE: &str = "gauge";
 const COUNTER: &str = "counter";
 
-/// The name and labels of each figure, its kind and its help (none if the one before has it), and how many of it are
-/// one in the unit of the name.
+/// The name and labels of each figure, its kind and its help (none if the one before has it), and
+/// how many of it are one in the unit of the name.
 const FIGURES: [(&str, &str, &str, f64); 25] = [
     ("orders_ready", GAUGE, "1 while /healthz says that all is well.", 1.0),
     ("orders_pending", GAUGE, "Orders that wait for their check.", 1.0),

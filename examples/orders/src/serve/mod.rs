@@ -25,10 +25,11 @@
 //!
 //! # A crash at any instant
 //!
-//! `writer.rs` has the table, and `../../DESIGN.md` what a restart reads. Nothing acknowledged is lost, because
-//! answers follow the sync. Nothing is decided twice: an order is pending in the store until the group that holds
-//! its outcome replaces it, the writer is alone, and the store locks its directory. A client that was cut off sends
-//! its lines again: orders and payments are known by their ids, and a repetition changes nothing.
+//! `writer.rs` has the table, and `../../DESIGN.md` what a restart reads. Nothing acknowledged is
+//! lost, because answers follow the sync. Nothing is decided twice: an order is pending in the
+//! store until the group that holds its outcome replaces it, the writer is alone, and the store
+//! locks its directory. A client that was cut off sends its lines again: orders and payments are
+//! known by their ids, and a repetition changes nothing.
 //!
 //! Two answers leave no trace: *sold out* and *late*. A client that repeats such a line gets the answer
 //! that is true at that time.

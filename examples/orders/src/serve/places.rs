@@ -1,5 +1,5 @@
-//! The connections: as many as there are places, each with time limits. A connection for which there is no place
-//! waits in the system's queue until another one ends.
+//! The connections: as many as there are places, each with time limits. A connection for which
+//! there is no place waits in the system's queue until another one ends.
 
 use std::convert::Infallible;
 use std::future::Future;

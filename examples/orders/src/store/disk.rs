@@ -118,7 +118,8 @@ impl Disk {
         file::try_room(directory.as_ref())
     }
 
-    /// Opens a store on storage of the caller's own, or makes it if there is nothing: for tests that break it.
+    /// Opens a store on storage of the caller's own, or makes it if there is nothing: for tests
+    /// that break it.
     ///
     /// # Errors
     ///

@@ -39,8 +39,9 @@ pub(crate) fn start(
     Proxy::start(upstream, loses).url
 }
 
-/// A proxy that may also fall silent: it stops passing bytes on, and closes nothing. That is what a client sees when
-/// a cable is pulled, or a firewall forgets a connection. Connections that are made afterwards work.
+/// A proxy that may also fall silent: it stops passing bytes on, and closes nothing. That is what a
+/// client sees when a cable is pulled, or a firewall forgets a connection. Connections that are
+/// made afterwards work.
 pub(crate) struct Proxy {
     pub(crate) url: String,
     /// How often it has fallen silent. Orderings are all SeqCst: this is a test.
