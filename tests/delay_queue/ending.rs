@@ -178,14 +178,29 @@ fn a_closed_queue_ends_when_all_is_taken() {
 /// by a drain, and by another consumer that takes the last value.
 #[test]
 fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
-    let ends: [fn(&DelayQueue<u8>, &shardwheel::QueueKey); 3] = [
-        |queue, key| assert_eq!(queue.remove(key), Some(1)),
-        |queue, _| assert_eq!(queue.drain().count(), 1),
+    fn close(queue: &DelayQueue<u8>) {
+        queue.close();
+        thread::sleep(ms(5));
+    }
+    let ends: [fn(&DelayQueue<u8>, &shardwheel::QueueKey); 4] = [
         |queue, key| {
+            assert_eq!(queue.remove(key), Some(1));
+            close(queue);
+        },
+        |queue, key| {
+            close(queue);
+            assert_eq!(queue.remove(key), Some(1));
+        },
+        |queue, _| {
+            close(queue);
+            assert_eq!(queue.drain().count(), 1);
+        },
+        |queue, key| {
+            close(queue);
             queue.reset(key, ms(1));
         },
     ];
-    for (end, is_taken) in ends.into_iter().zip([0, 0, 1]) {
+    for (end, is_taken) in ends.into_iter().zip([0, 0, 0, 1]) {
         in_time(move || {
             let queue = Arc::new(DelayQueue::new(&Timer::new().expect("the defaults are valid")));
             let key = queue.insert(1, HOUR).expect("it is open");
@@ -194,8 +209,6 @@ fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
                 let next = move || if blocks { queue.blocking_recv() } else { block_on(queue.next()) };
                 thread::spawn(move || std::iter::from_fn(next).count())
             });
-            thread::sleep(ms(5));
-            queue.close();
             thread::sleep(ms(5));
             end(&queue, &key);
             let taken = consumers.map(|consumer| consumer.join().expect("no panic"));
