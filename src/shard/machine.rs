@@ -140,15 +140,12 @@ use crate::shard::memory::slab::{DeadNode, Freed, InHand, OwnedNode, Slab, Stay}
 use crate::shard::node::state::{Status, Word};
 use crate::shard::node::{Extended, NIL, Node, NodeId, PayloadSlot, Tag, join};
 use crate::shard::scheduler::Scheduler;
+use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local};
-use crate::shard::shared::{FEW_PENDING, Shared};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::{Tick, earlier};
-
-/// How many nodes of the inbox a look visits before it takes it that one of them is due.
-pub(super) const INBOX_LOOK: usize = 64;
 
 // ---- Schedule, cancel, reschedule: any thread.
 
@@ -385,14 +382,6 @@ impl<T> Shared<T> {
         self.inbox.push(id, node.next());
         self.must_wake(deadline)
     }
-
-    /// Passes the fence, and reads `wake_up_to`, for a timer that is already in its list, the inbox
-    /// included. Returns true if the caller must wake the advancer.
-    #[inline]
-    #[must_use]
-    pub(super) fn must_wake(&self, deadline: Tick) -> bool {
-        self.clock.fence_and_read().must_wake(deadline)
-    }
 }
 
 // ---- Advance: one thread.
@@ -412,7 +401,7 @@ impl<T> Advancer<T> {
         if self.now > self.sealed {
             self.seal();
         }
-        let is_idle = !self.is_bucket_due() && !self.holds_due() && !self.has_newcomers();
+        let is_idle = !self.is_bucket_due() && !self.hands.hold_due() && !self.has_newcomers();
         if moved > 0 && is_idle && !self.is_upkeep_due() {
             self.set_flushed(self.now);
         } else {
@@ -453,12 +442,6 @@ impl<T> Advancer<T> {
         self.next_in_shared.is_some_and(|next| next <= self.now) || self.private.may_hold_by(self.now)
     }
 
-    /// Whether timers that are due are in hand.
-    #[inline]
-    pub(super) fn holds_due(&self) -> bool {
-        !(self.hands.due.is_empty() && self.hands.overdue.is_empty())
-    }
-
     /// Whether nodes wait for the next advance to take them in.
     #[inline]
     fn has_newcomers(&self) -> bool {
@@ -496,7 +479,7 @@ impl<T> Advancer<T> {
     /// Sees to it that something that is due is in hand, or that `flushed` has reached the clock.
     #[inline]
     pub(super) fn ensure_due(&mut self) {
-        if self.flushed < self.now && !self.holds_due() {
+        if self.flushed < self.now && !self.hands.hold_due() {
             self.flush();
         }
     }
@@ -629,22 +612,18 @@ impl<T> Advancer<T> {
     /// from `flushed`, which may have moved on when it pushes: then the seal and the round decide.)
     pub(super) fn link_or_overdue(&mut self, deadline: Tick, id: NodeId) {
         if deadline > self.flushed {
-            let slot = self.shared.geometry.place_private(self.flushed + 1, deadline);
-            self.link(slot, id);
+            let Self { shared, private, .. } = self;
+            let slot = shared.geometry.place_private(self.flushed + 1, deadline);
+            private.link(shared.geometry, slot, id, shared.node(id).next());
         } else {
             self.hands.overdue.push(deadline, id);
         }
     }
 
-    /// Links a node into a bucket of the private wheels.
-    pub(super) fn link(&mut self, slot: Slot, id: NodeId) {
-        self.private.link(self.shared.geometry, slot, id, self.shared.node(id).next());
-    }
-
     /// Fires the next timer that is due, if there is one up to the clock.
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
-        if self.flushed >= self.now && !self.holds_due() {
+        if self.flushed >= self.now && !self.hands.hold_due() {
             return None;
         }
         let (key, deadline, (node, payload)) = self.next_taken(|hand, word| {
@@ -737,66 +716,6 @@ impl<T> Advancer<T> {
         // The earlier of the two: the timer of `published` may have been cancelled in between, and
         // producers wake the advancer only for deadlines earlier than that.
         (earlier(published, earliest), owes_sweep)
-    }
-
-    /// The earliest tick at which anything may be due, or an earlier one, without what producers
-    /// have added since the last advance.
-    #[inline]
-    fn earliest_in_hand(&self) -> Option<Tick> {
-        let private = self.private.none_before();
-        if !self.holds_due() && self.hands.deferred.is_empty() {
-            return private;
-        }
-        let due = (!self.hands.due.is_empty()).then(|| self.flushed.saturating_add(1));
-        let left = earlier(self.hands.overdue.earliest(), due);
-        earlier(earlier(private, left), self.earliest_deferred())
-    }
-
-    /// The earliest tick at which anything known may be due; after the fence. `in_hand` is the
-    /// answer of [`earliest_in_hand`](Self::earliest_in_hand) from before the fence. Of that,
-    /// producers change only what is deferred: they finish what they do in these nodes. `pending`
-    /// timers were pending before the fence; if it is none, they are counted again.
-    #[inline]
-    fn earliest(&self, in_hand: Option<Tick>, pending: usize) -> Option<Tick> {
-        let known = earlier(in_hand, earlier(self.earliest_deferred(), self.earliest_in_inbox()));
-        // If something known is due soon, few bits of the shared wheels show whether anything is
-        // due before.
-        let to = known.unwrap_or(Tick::MAX);
-        let from = self.flushed.checked_add(1);
-        let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_expiration(from, to));
-        let earliest = shared.or(known)?;
-        match if pending == 0 { self.shared.len() } else { pending } {
-            0 => None,
-            // Few are pending, or no lead begins before: there is no wake for the early cascade.
-            pending if pending <= FEW_PENDING || earliest <= self.upkeep.next_cascade => Some(earliest),
-            _ => Some(earliest.min(self.next_lead(earliest))),
-        }
-    }
-
-    fn earliest_deferred(&self) -> Option<Tick> {
-        self.hands.deferred.iter().filter_map(|&id| self.deadline(id)).min()
-    }
-
-    /// The earliest deadline in the inbox, or `flushed` if the inbox is too long to visit.
-    fn earliest_in_inbox(&self) -> Option<Tick> {
-        let mut next = self.shared.inbox.peek();
-        let mut earliest = None;
-        // Producers only push in front, and no link changes before the advancer takes the list.
-        for _ in 0..INBOX_LOOK {
-            if next == NIL {
-                return earliest;
-            }
-            earliest = earlier(earliest, self.deadline(next));
-            // Ordering: Relaxed, `peek` acquired the list.
-            next = self.node(next).next().load(Ordering::Relaxed);
-        }
-        Some(self.flushed)
-    }
-
-    /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
-    /// node reads `wake_up_to` when it is done.
-    fn deadline(&self, id: NodeId) -> Option<Tick> {
-        self.node(id).pending().map(|(deadline, _)| deadline)
     }
 }
 

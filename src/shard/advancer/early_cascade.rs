@@ -46,7 +46,7 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn cascade_early(&mut self) {
         if self.now >= self.upkeep.next_cascade {
-            if !self.is_bucket_due() && !self.holds_due() {
+            if !self.is_bucket_due() && !self.hands.hold_due() {
                 // The bucket whose lead begins now is the next one only from here on.
                 self.set_flushed(self.now);
             }

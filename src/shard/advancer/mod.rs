@@ -7,6 +7,7 @@
 //! | file | part |
 //! |---|---|
 //! | `overdue` | timers in hand that come too late for a bucket |
+//! | `earliest` | until when the advancer may sleep |
 //! | [`early_cascade`] | emptying overflow buckets before they expire |
 //! | [`sweep`] | freeing dead nodes before their bucket is due |
 //! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner; what idle threads keep |
@@ -33,6 +34,7 @@
 //! Only the advancer writes its fields, the clock and the links of nodes in hand; `&mut Advancer`
 //! is the proof that it is the only one.
 
+mod earliest;
 pub(crate) mod early_cascade;
 pub(crate) mod end;
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
@@ -116,6 +118,14 @@ pub(super) struct Hands {
     pub(super) overdue: Overdue,
     /// For the next advance: busy nodes, and timers rearmed for the past.
     pub(super) deferred: Vec<NodeId>,
+}
+
+impl Hands {
+    /// Whether timers that are due are in hand.
+    #[inline]
+    pub(super) fn hold_due(&self) -> bool {
+        !(self.due.is_empty() && self.overdue.is_empty())
+    }
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change

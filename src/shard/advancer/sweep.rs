@@ -163,7 +163,8 @@ impl<T> Advancer<T> {
             if self.free_if_dead(id) {
                 self.shared.tally.swept.add(1);
             } else {
-                self.link(slot, id);
+                let Self { shared, private, .. } = self;
+                private.link(shared.geometry, slot, id, shared.node(id).next());
             }
         }
         if chains.is_empty() {

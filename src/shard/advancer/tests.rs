@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use super::*;
+use crate::shard::advancer::earliest::INBOX_LOOK;
 use crate::shard::advancer::overdue::KEPT_BUFFER;
-use crate::shard::machine::INBOX_LOOK;
 use crate::shard::node::NIL;
 use crate::shard::support::{cancel, schedule, small};
 use crate::{Config, shard};

@@ -138,6 +138,14 @@ impl<T> Shared<T> {
         (0..self.height()).filter(|&level| self.wheel(level).is_some()).count()
     }
 
+    /// Passes the fence, and reads `wake_up_to`, for a timer that is already in its list, the inbox
+    /// included. Returns true if the caller must wake the advancer.
+    #[inline]
+    #[must_use]
+    pub(crate) fn must_wake(&self, deadline: Tick) -> bool {
+        self.clock.fence_and_read().must_wake(deadline)
+    }
+
     /// Whether the producer of a timer that is due at `deadline` must wake the advancer because a
     /// crowd has come; `scheduled` timers have been scheduled on its lane. O(lanes) once in
     /// `FEW_PENDING` calls, otherwise O(1).
