@@ -138,7 +138,7 @@ use crate::shard::advancer::{Advancer, Fired};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{DeadNode, Freed, InHand, OwnedNode, Slab, Stay};
 use crate::shard::node::state::{Status, Word};
-use crate::shard::node::{Extended, NIL, Node, NodeId, PayloadSlot, Tag, join};
+use crate::shard::node::{Extended, NIL, Node, NodeId, PayloadSlot, Tag, generation_of};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local};
@@ -224,7 +224,7 @@ impl<T> Scheduler<T> {
             let (version, node) = owned.into_vacant().arm_free(make());
             (version, shared.insert(id, node, deadline))
         };
-        (Key::new(shared.id, id, join(era, version)), must_wake)
+        (Key::new(shared.id, id, generation_of(era, version)), must_wake)
     }
 
     /// As [`cancel`](Self::cancel), and returns what `harvest` makes of the payload. `harvest` is
@@ -463,7 +463,7 @@ impl<T> Advancer<T> {
         while next != NIL {
             let id = next;
             // Ordering: Relaxed, the advancer acquired the list when it took it.
-            next = self.node(id).next().load(Ordering::Relaxed);
+            next = self.shared.node(id).next().load(Ordering::Relaxed);
             self.place(id);
         }
     }
@@ -585,7 +585,7 @@ impl<T> Advancer<T> {
     pub(super) fn place(&mut self, id: NodeId) {
         let mut is_second_look = false;
         loop {
-            let node = self.node(id);
+            let node = self.shared.node(id);
             let word = node.word();
             if word.is(Status::Pending) {
                 if node.displace(word) {
@@ -661,7 +661,7 @@ impl<T> Advancer<T> {
                 }
                 shared.slab.firing.model_change();
                 if let Some(taken) = take(&hand, word) {
-                    let key = Key::new(shared.id, id, join(hand.era(), word.version()));
+                    let key = Key::new(shared.id, id, generation_of(hand.era(), word.version()));
                     return Some((key, deadline, taken));
                 }
             }
@@ -682,7 +682,7 @@ impl<T> Advancer<T> {
 
     /// Frees a node if its timer was cancelled; true if it did.
     pub(super) fn free_if_dead(&mut self, id: NodeId) -> bool {
-        let hand = self.node(id);
+        let hand = self.shared.node(id);
         let Some(vacant) = hand.free_cancelled(hand.word()) else { return false };
         let node = hand.freed(vacant);
         self.shared.tally.dead_freed.add(1);

@@ -63,7 +63,7 @@ impl<T> Advancer<T> {
             }
             earliest = earlier(earliest, self.deadline(next));
             // Ordering: Relaxed, `peek` acquired the list.
-            next = self.node(next).next().load(Ordering::Relaxed);
+            next = self.shared.node(next).next().load(Ordering::Relaxed);
         }
         Some(self.flushed)
     }
@@ -71,6 +71,6 @@ impl<T> Advancer<T> {
     /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
     /// node reads `wake_up_to` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
-        self.node(id).pending().map(|(deadline, _)| deadline)
+        self.shared.node(id).pending().map(|(deadline, _)| deadline)
     }
 }

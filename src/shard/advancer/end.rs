@@ -43,7 +43,7 @@ use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::{Status, Word};
-use crate::shard::node::{Filled, Node, NodeId, join};
+use crate::shard::node::{Filled, Node, NodeId, generation_of};
 use crate::shard::shared::consumer::Consumer;
 use crate::size::size;
 use crate::sync::{thread, yield_now};
@@ -266,7 +266,7 @@ impl<T> Iterator for Kept<T> {
             {
                 self.count -= 1;
                 let deadline = node.deadline(word);
-                let key = Key::new(shared.id, id, join(node.era(), word.version()));
+                let key = Key::new(shared.id, id, generation_of(node.era(), word.version()));
                 return Some((key, deadline, payload));
             }
         }

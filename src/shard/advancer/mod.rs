@@ -55,7 +55,6 @@ use crate::shard::advancer::sweep::Sweep;
 use crate::shard::advancer::upkeep::Upkeep;
 use crate::shard::key::Key;
 use crate::shard::memory::recycle::Recycler;
-use crate::shard::memory::slab::InHand;
 use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
@@ -230,11 +229,6 @@ impl<T> Advancer<T> {
     #[must_use]
     pub fn scheduler(&self) -> Scheduler<T> {
         Scheduler { shared: self.shared.share() }
-    }
-
-    /// A node that the advancer has in hand.
-    pub(crate) fn node(&self, id: NodeId) -> InHand<'_, T> {
-        self.shared.node(id)
     }
 }
 

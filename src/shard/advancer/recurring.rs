@@ -75,7 +75,7 @@ impl<T> Advancer<T> {
     /// The payload, if the timer was stopped meanwhile.
     pub(crate) fn rearm(&mut self, ticket: RearmTicket, deadline: Tick, payload: T) -> Result<(), T> {
         let id = self.node_of(&ticket);
-        let hand = self.node(id);
+        let hand = self.shared.node(id);
         let rearmed = hand.rearm(ticket.running, deadline, payload);
         if let Err((node, payload)) = rearmed.map_err(|(vacant, payload)| (hand.freed(vacant), payload)) {
             self.retire(node);
@@ -94,7 +94,7 @@ impl<T> Advancer<T> {
 
     /// Ends a recurring timer whose payload does not come back.
     pub(crate) fn end_running(&mut self, ticket: RearmTicket) {
-        let hand = self.node(self.node_of(&ticket));
+        let hand = self.shared.node(self.node_of(&ticket));
         let (vacant, has_fired) = hand.end_run(ticket.running);
         let node = hand.freed(vacant);
         self.retire_run(node, has_fired);

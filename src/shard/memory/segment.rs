@@ -4,7 +4,6 @@
 use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
 use crate::shard::memory::layout::Layout;
 use crate::shard::memory::pages::Nodes;
-use crate::shard::node::{Node, NodeId};
 
 /// A shard of up to this many segments (one of 2 MiB) stays on ordinary pages. The TLB covers them.
 /// Where the system has to find a huge page first (a virtual machine whose host backs memory on
@@ -38,26 +37,12 @@ impl<T> Segment<T> {
         let nodes = Nodes::new(index >= SMALL_SHARD)?;
         Some(Self { nodes, era: 0, free })
     }
-
-    /// Bytes of memory that [`new`](Self::new) requests for nodes.
-    pub(crate) fn bytes() -> usize {
-        Layout::<T>::BYTES
-    }
-
-    /// The address of the first node.
-    pub(crate) fn nodes(&self) -> *mut Node<T> {
-        self.nodes.start()
-    }
-
-    #[inline]
-    pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
-        self.nodes.at(id)
-    }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
+    use crate::shard::node::Node;
 
     /// Fuzzers use smaller segments.
     #[test]
@@ -75,7 +60,7 @@ mod tests {
         struct Wide;
         let segment = Segment::<Wide>::new(0).unwrap();
         for id in [0, 1, 63] {
-            assert_eq!(std::ptr::from_ref(segment.node(id)) as usize % 16384, 0);
+            assert_eq!(std::ptr::from_ref(segment.nodes.at(id)) as usize % 16384, 0);
         }
         let tag = if cfg!(feature = "introspect") { 8 } else { 0 };
         assert_eq!((size_of::<Node<u32>>(), size_of::<Node<u64>>()), (24 + tag, 32 + tag));
@@ -87,8 +72,8 @@ mod tests {
     fn segments_are_aligned() {
         for index in [SMALL_SHARD, SMALL_SHARD + 1] {
             let segment = Segment::<u32>::new(index).unwrap();
-            assert_eq!(segment.nodes().cast_const(), std::ptr::from_ref(segment.node(0)));
-            assert_eq!(segment.nodes() as usize % (2 << 20), 0);
+            assert_eq!(segment.nodes.start().cast_const(), std::ptr::from_ref(segment.nodes.at(0)));
+            assert_eq!(segment.nodes.start() as usize % (2 << 20), 0);
         }
     }
 }

@@ -101,8 +101,8 @@ impl<T> Slab<T> {
     pub(crate) fn get<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         self.firing.model_look();
         // SAFETY: the caller is pinned, or has free nodes of this segment, which keep it.
-        let segment = self.load(stay.id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() })?;
-        Some((segment.node(stay.id), segment.era))
+        let segment = self.segments.get(stay.id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() })?;
+        Some((segment.nodes.at(stay.id), segment.era))
     }
 
     /// Takes a dead node that the advancer has not met since the cancel, for a timer due at
@@ -144,9 +144,9 @@ impl<T> Slab<T> {
     #[inline]
     unsafe fn owned(&self, id: NodeId) -> (&Node<T>, u32) {
         // SAFETY: by the caller's promise.
-        let segment = self.load(id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() });
+        let segment = self.segments.get(id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() });
         let segment = segment.expect("a segment with a node in use stays");
-        (segment.node(id), segment.era)
+        (segment.nodes.at(id), segment.era)
     }
 
     /// A node, for the advancer.
@@ -156,14 +156,9 @@ impl<T> Slab<T> {
     /// If there is no such node.
     #[inline]
     pub(crate) fn in_hand<'s>(&'s self, id: NodeId, reclaimer: &'s Reclaimer) -> InHand<'s, T> {
-        let segment = self.load(id as usize >> Segment::<T>::SHIFT, Keep::by(reclaimer));
+        let segment = self.segments.get(id as usize >> Segment::<T>::SHIFT, Keep::by(reclaimer));
         let segment = segment.expect("a node in hand exists");
-        InHand { id, era: segment.era, node: segment.node(id) }
-    }
-
-    #[inline]
-    fn load<'g>(&'g self, index: usize, keep: Keep<'g>) -> Option<&'g Segment<T>> {
-        self.segments.get(index, keep)
+        InHand { id, era: segment.era, node: segment.nodes.at(id) }
     }
 
     /// Takes a free node. Lock-free. O(1), except for one call in up to 64, which searches for the
@@ -219,8 +214,10 @@ impl<T> Drop for Slab<T> {
             // SAFETY: the slab is borrowed exclusively: no segment is taken away.
             let keep = unsafe { Keep::owned() };
             for id in (0..self.words()).flat_map(|word| self.taken(word, keep)) {
-                let segment = self.load(id as usize >> Segment::<T>::SHIFT, keep);
-                segment.into_iter().for_each(|segment| panics.catch_drop(segment.node(id).take_pending()));
+                let segment = self.segments.get(id as usize >> Segment::<T>::SHIFT, keep);
+                segment
+                    .into_iter()
+                    .for_each(|segment| panics.catch_drop(segment.nodes.at(id).take_pending()));
             }
         }
         panics.resume();

@@ -146,7 +146,7 @@ impl<T> Node<T> {
     #[inline]
     pub(crate) fn status_of(&self, era: u32, generation: u64) -> Option<Status> {
         let word = self.word();
-        (generation == join(era, word.version())).then(|| word.status())
+        (generation == generation_of(era, word.version())).then(|| word.status())
     }
 
     /// Returns the deadline of the timer of that generation, if it is pending.
@@ -176,7 +176,7 @@ impl<T> Node<T> {
     #[cfg(feature = "introspect")]
     pub(crate) fn look(&self, era: u32) -> Option<(Tick, Tag)> {
         let (_, word) = self.pending()?;
-        self.look_at(era, join(era, word.version()))
+        self.look_at(era, generation_of(era, word.version()))
     }
 
     /// As [`look`](Self::look), if the timer is the one of that generation.
@@ -190,7 +190,7 @@ impl<T> Node<T> {
     /// Returns the word if the timer of that generation is pending.
     fn find(&self, era: u32, generation: u64) -> Option<Word> {
         let word = self.word();
-        (word.is(Status::Pending) && generation == join(era, word.version())).then_some(word)
+        (word.is(Status::Pending) && generation == generation_of(era, word.version())).then_some(word)
     }
 
     /// The deadline and the word of the timer, if it is pending.
@@ -269,9 +269,9 @@ fn linked_for(base: Tick, word: Word) -> Tick {
     if word.is_displaced() { base.saturating_add(word.extension()) } else { base }
 }
 
-/// Joins the two parts of a generation. No two segments have the same era, and no node of a segment
+/// The generation of a timer. No two segments have the same era, and no node of a segment
 /// has the same version twice.
-pub(crate) fn join(era: u32, version: u32) -> u64 {
+pub(crate) fn generation_of(era: u32, version: u32) -> u64 {
     (u64::from(era) << 32) | u64::from(version)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`state`](crate::shard::node::state) has their table and their races.
 
-use super::{Node, Unborrowed, Vacant, join};
+use super::{Node, Unborrowed, Vacant, generation_of};
 use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -30,7 +30,7 @@ impl<T> Node<T> {
             // A hint: `cancel` loads the word anew, and of a running timer nothing else is read.
             let word = self.peek();
             match word.status() {
-                _ if generation != join(era, word.version()) => return Stopped::Gone,
+                _ if generation != generation_of(era, word.version()) => return Stopped::Gone,
                 Status::Pending => {
                     if let Some(payload) = self.cancel(era, generation) {
                         return Stopped::Pending(payload);

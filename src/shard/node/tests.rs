@@ -144,7 +144,7 @@ fn versions_come_in_turn() {
     let (node, first) = armed();
     assert_eq!(fire(&node), Some("first"));
     assert_eq!(arm(&node, 5, "second"), first + 1);
-    assert_eq!((pending(&node).0, join(3, 4)), (5, (3 << 32) + 4));
+    assert_eq!((pending(&node).0, generation_of(3, 4)), (5, (3 << 32) + 4));
 }
 
 /// A node of the last version is worn out: it is not used again, neither as a free node nor in

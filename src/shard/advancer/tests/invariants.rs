@@ -181,7 +181,7 @@ impl<T> Advancer<T> {
                 } else if freed.contains(id) {
                     under_way += 1;
                 } else {
-                    is_of_lane |= !self.node(id).is_worn_out();
+                    is_of_lane |= !self.shared.node(id).is_worn_out();
                 }
             }
             of_lanes += usize::from(is_of_lane);
@@ -206,7 +206,7 @@ impl<T> Advancer<T> {
 
     /// Counts a node that is not linked; true if it holds nothing.
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
-        match self.node(id).word().status() {
+        match self.shared.node(id).word().status() {
             Status::Running => census.pending += 1,
             Status::Stopped => {}
             met => {

@@ -5,6 +5,7 @@ use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::shard::memory::epochs::{Guard, Participant};
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
+use crate::shard::memory::layout::Layout;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::SEGMENTS;
 use crate::shard::memory::table::Keep;
@@ -38,14 +39,14 @@ impl<T> Slab<T> {
     }
 
     fn take_from(&self, index: usize, keep: Keep<'_>) -> Option<FreeWord> {
-        let free = &self.load(index, keep)?.free;
+        let free = &self.segments.get(index, keep)?.free;
         let found = free.take_word();
         if found.is_none() && !free.may_have_any() {
             // Ordering: Acquire, as in a segment's summary: a thread that clears this bit after
             // another thread set it sees the summary that was set before.
             self.open[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
             // Another segment may be in this place by now.
-            if self.load(index, keep)?.free.may_have_any() {
+            if self.segments.get(index, keep)?.free.may_have_any() {
                 self.reopen(index);
             }
         }
@@ -63,12 +64,12 @@ impl<T> Slab<T> {
     fn grow(&self) -> Result<(), ScheduleErrorKind> {
         let full = ScheduleErrorKind::Full { limit: Self::limit() };
         let index = (0..SEGMENTS).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
-        let no_memory = ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
+        let no_memory = ScheduleErrorKind::OutOfMemory { bytes: Layout::<T>::BYTES };
         let mut segment = Segment::new(index).and_then(fallible::boxed).ok_or(no_memory)?;
         // After the memory request, so that a failed request uses up no era.
         // Ordering: Relaxed, only the number matters.
         segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
-        let nodes = segment.nodes();
+        let nodes = segment.nodes.start();
         // Before the advancer can take the segment away, so that the count is never too low.
         // Ordering: Relaxed, a count; the Release of `Table::fill` keeps the order.
         self.size.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +114,7 @@ impl<T> Slab<T> {
     /// Makes nodes of one word free; [`reopen`](Self::reopen) comes next.
     pub(super) fn give(&self, free: FreeWord, keep: Keep<'_>) {
         let (word, words) = (free.word as usize, Segment::<T>::WORDS);
-        if let Some(segment) = self.load(word / words, keep) {
+        if let Some(segment) = self.segments.get(word / words, keep) {
             let is_empty = segment.free.give(word % words, free.bits);
             if is_empty {
                 self.mark_empty(word / words);

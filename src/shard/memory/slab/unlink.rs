@@ -60,7 +60,7 @@ impl<T> Slab<T> {
         // Ordering: Acquire, pairs with the Release in `mark_empty`. The bit first, then the count:
         // a thread that completes the segment after this look sets the bit again.
         self.empty[index / WORD_NODES].fetch_and(!(1 << (index % WORD_NODES)), Ordering::Acquire);
-        let Some(segment) = self.load(index, Keep::by(reclaimer)) else { return false };
+        let Some(segment) = self.segments.get(index, Keep::by(reclaimer)) else { return false };
         let free = &segment.free;
         if free.are_all_free() && free.take_all() {
             return true;

@@ -9,7 +9,7 @@ use crate::shard::node::NodeId;
 
 impl<T> Slab<T> {
     fn all<'g>(&'g self, keep: Keep<'g>) -> impl Iterator<Item = &'g Segment<T>> {
-        (0..self.segments.height()).filter_map(move |index| self.load(index, keep))
+        (0..self.segments.height()).filter_map(move |index| self.segments.get(index, keep))
     }
 
     /// The number of nodes that have memory, and how many of them are in use, set aside or worn
@@ -29,7 +29,7 @@ impl<T> Slab<T> {
     /// The nodes of a word that are in use or set aside.
     pub(crate) fn taken(&self, word: usize, keep: Keep<'_>) -> Ids {
         let words = Segment::<T>::WORDS;
-        let segment = self.load(word / words, keep);
+        let segment = self.segments.get(word / words, keep);
         let bits = segment.map_or(0, |segment| segment.free.taken(word % words));
         // Node 0 has the name `NIL`, and is never handed out.
         Ids { word: word as u32, bits: if word == 0 { bits & !1 } else { bits } }
