@@ -813,7 +813,7 @@ def free_bits() -> Protocol:
 
 def mark_of_an_empty_segment() -> Protocol:
     """A segment that two threads have completed, which the advancer took for one in use, and whose mark is clear."""
-    file = "shard/memory/slab/unlink.rs"
+    file = "shard/memory/slab/retire.rs"
 
     def gives(o: Sites) -> Steps:
         if (yield update("count", lambda old: old + 1, o.count)) == 1:

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::unlink::LAST_ERA_GIVEN_BACK;
+use super::retire::LAST_ERA_GIVEN_BACK;
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::table::Retired;
@@ -69,7 +69,7 @@ impl Scene {
     }
 
     /// Takes a segment out of the table; returns its place and its era.
-    fn unlink(&self) -> Option<(usize, u32)> {
+    fn retire_one(&self) -> Option<(usize, u32)> {
         let mut reclaimer = self.reclaimer.borrow_mut();
         let mut retired = self.retired.borrow_mut();
         let index = self.slab.retire_one(&mut retired, &mut reclaimer)?;
@@ -167,12 +167,12 @@ fn a_name_without_a_segment_finds_nothing() {
 fn empty_segments_go() {
     let scene = Scene::full(5);
     [0, 2, 3].into_iter().for_each(|segment| scene.give(segment));
-    let gone = [(); 4].map(|()| scene.unlink());
+    let gone = [(); 4].map(|()| scene.retire_one());
     assert_eq!(gone, [Some((2, 2)), Some((3, 3)), Some((0, 0)), None]);
     assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
     assert_eq!((scene.slab.size(), scene.slab.may_retire()), (2, false));
     scene.give(4);
-    assert_eq!((scene.unlink(), scene.slab.size()), (Some((4, 4)), 1));
+    assert_eq!((scene.retire_one(), scene.slab.size()), (Some((4, 4)), 1));
 }
 
 /// A segment that is in use again keeps its mark until the advancer looks there, and is marked again
@@ -183,9 +183,9 @@ fn a_segment_that_is_in_use_again_stays() {
     scene.give(1);
     assert_eq!(scene.take() as usize, NODES);
     assert!(scene.slab.may_retire());
-    assert_eq!((scene.unlink(), scene.slab.may_retire()), (None, false));
+    assert_eq!((scene.retire_one(), scene.slab.may_retire()), (None, false));
     scene.give_bits(Segment::<Large>::WORDS, !0);
-    assert_eq!(scene.unlink(), Some((1, 1)));
+    assert_eq!(scene.retire_one(), Some((1, 1)));
 }
 
 /// The era tells a segment from the former segment in its place.
@@ -193,7 +193,7 @@ fn a_segment_that_is_in_use_again_stays() {
 fn a_place_is_used_again_by_a_segment_of_another_era() {
     let mut scene = Scene::full(3);
     scene.give(1);
-    let before = scene.unlink();
+    let before = scene.retire_one();
     assert_eq!((before, scene.usage().0), (Some((1, 1)), 2 * NODES - 1));
     let id = scene.take();
     assert_eq!(id as usize, NODES);
@@ -209,11 +209,11 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     scene.give(1);
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK + 1, Ordering::Relaxed);
-    assert_eq!(scene.unlink(), None);
+    assert_eq!(scene.retire_one(), None);
     assert!(!scene.slab.may_retire());
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
-    assert_eq!(scene.unlink(), Some((1, 1)));
+    assert_eq!(scene.retire_one(), Some((1, 1)));
 }
 
 /// A payload that was not taken out is dropped with the slab.
