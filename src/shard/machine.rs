@@ -15,7 +15,7 @@
 //! # State
 //!
 //! - `now` is the clock: a deadline at or before it is due. (The public `Scheduler::now` is
-//!   `flushed`.)
+//!   `flushed`; `Scheduler::reached` is this one.)
 //! - `sealed` is the tick up to which no producer pushes to a bucket any more. It is at or after
 //!   `now`, by a few ticks at most.
 //! - `flushed` is the last tick that the advancer has done with: all its timers have fired or are
@@ -41,15 +41,15 @@
 //!    flushed past the slot's round;
 //! 5. if it did not push, it puts the node on the *inbox*, a stack that each advance empties.
 //!
-//! The first load of `sealed` is a hint: without it, the producer would set a bit in step 2 that no
-//! flush of this round clears.
+//! The first load of `sealed` is a hint, on which nothing depends. It saves a bit that no flush of
+//! this round clears, and a look for nothing.
 //!
 //! # The advancer's steps
 //!
-//! 1. It stores `now`. If `now` is after `sealed`, it *seals*: it stores in `sealed` the last tick
-//!    of a short window that contains `now`, and passes a SeqCst fence. Then it finds the first
-//!    bucket with a bit that expires after `flushed` and at or before `sealed`. When it has taken
-//!    that one, it finds the next.
+//! 1. It stores `now`, and 0 in `wake_up_to`: it is awake. If `now` is after `sealed`, it *seals*:
+//!    it stores in `sealed` the last tick of a short window that contains `now`, and passes a SeqCst
+//!    fence. Then it finds the first bucket with a bit that expires after `flushed` and at or before
+//!    `sealed`. When it has taken that one, it finds the next.
 //! 2. It empties the inbox.
 //! 3. For each bucket that expires at or before `now` and had a bit set, it clears the bucket's
 //!    bits, then swaps each such list for an empty one of the next round.
@@ -64,14 +64,15 @@
 //!
 //! - *The producer's fence comes first.* The advancer's look at the bits comes after its own fence,
 //!   so it finds the bit set, and swaps the list when the clock reaches `e`. If the push came
-//!   before the swap, the swap takes the node. If it comes after, the push fails on the round. (The
-//!   producer may have found the bit set by another, and the advancer may have cleared it since:
-//!   then it swaps that list next.)
+//!   before the swap, the swap takes the node. If it comes after, the push fails on the round. (If
+//!   another producer had set the bit, and the advancer has just cleared it, the swap of that list
+//!   is still to come: the same two cases hold.)
 //! - *The advancer's fence comes first.* The producer's load of `sealed` returns at least that
 //!   tick, and the producer does not push.
 //!
-//! A producer that does not push puts the node on the inbox. The next advance finds it there: late
-//! by one advance at most.
+//! A producer that does not push puts the node on the inbox. The next advance finds it there,
+//! before it flushes anything. So the timer is late only if the clock had reached its deadline:
+//! then by one advance at most.
 //!
 //! **One fence is enough.** By the same argument a look at the bits after the fence holds for the
 //! whole window: no further bucket that expires at or before `sealed` comes to hold anything.
@@ -87,7 +88,8 @@
 //!
 //! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
 //! round has loaded a `flushed` at or past the bucket's expiration. It has thereby acquired the
-//! clearing of the bit and the swap of the list, sees the bit clear, and sets it anew.
+//! clearing of the bit and the swap of the list. It sees the bit clear, and sets it anew; or set,
+//! by a producer that came too late and pushed nothing: that bit stays until the next flush.
 //!
 //! **No bucket holds two rounds.** What is pushed lies within one revolution after `flushed`, and
 //! everything earlier is out.
@@ -95,8 +97,9 @@
 //! # Sleep
 //!
 //! To sleep, the advancer stores in `wake_up_to` the tick before the earliest one that it has in
-//! hand, passes a SeqCst fence, and only then looks at the bits and the inbox. If it finds
-//! something earlier, it lowers `wake_up_to` and its answer. A producer loads `wake_up_to` after
+//! hand or in its private wheels, passes a SeqCst fence, and only then looks at the bits and the
+//! inbox. If it finds something earlier, it lowers `wake_up_to` and its answer. If nothing is
+//! pending, every timer wakes it. A producer loads `wake_up_to` after
 //! its own fence. Its fence comes after it has set the bit (for the inbox: after the push; for a
 //! node that is reused in place: after the store of the node's word). If the producer's fence comes
 //! first, the advancer's look sees the bit. If the advancer's comes first, the producer sees
@@ -107,7 +110,8 @@
 //! # Busy nodes
 //!
 //! A producer that exchanges a payload makes its node busy for a moment. It then passes its fence,
-//! loads `now`, and cancels a timer that is due by then. An advancer that meets a busy node passes
+//! loads `now`, and cancels a timer that is due by then, since the next advance may be far: the caller
+//! learns that the timer was over. An advancer that meets a busy node passes
 //! a fence of its own, looks again, and only then defers the node. If the producer's fence comes
 //! first, the second look finds the timer pending. If the advancer's comes first, the producer sees
 //! the clock.
@@ -370,6 +374,8 @@ impl<T> Shared<T> {
                 let (index, stripe) = (self.geometry.index(slot), id as usize % STRIPES);
                 // Steps 2 to 4.
                 wheel.mark(slot.number, index, stripe);
+                // One fence for the seal and for the sleep: the push may come after it, because the
+                // bit came before.
                 let reading = self.clock.fence_and_read();
                 if reading.sealed < self.geometry.expiration(slot)
                     && wheel.push(index, stripe, self.geometry.round(slot), id, node.next())
@@ -391,9 +397,9 @@ impl<T> Advancer<T> {
     /// nothing is due, this compares a few words and stores the clock.
     #[inline]
     pub(crate) fn move_to(&mut self, now: Tick) {
-        let moved = now.saturating_sub(self.now);
-        self.now += moved;
-        if moved > 0 {
+        let ticks = now.saturating_sub(self.now);
+        self.now += ticks;
+        if ticks > 0 {
             self.upkeep.due_in = self.upkeep.due_in.saturating_sub(1);
         }
         // The advancer's step 1.
@@ -402,20 +408,21 @@ impl<T> Advancer<T> {
             self.seal();
         }
         let is_idle = !self.is_bucket_due() && !self.hands.hold_due() && !self.has_newcomers();
-        if moved > 0 && is_idle && !self.is_upkeep_due() {
+        if ticks > 0 && is_idle && !self.is_upkeep_due() {
             self.set_flushed(self.now);
         } else {
-            self.work(moved);
+            self.work(ticks);
         }
     }
 
     #[inline(never)]
-    fn work(&mut self, moved: Tick) {
+    fn work(&mut self, ticks: Tick) {
         if self.has_newcomers() {
             self.take_in_newcomers();
         }
-        if moved == 0 || self.is_upkeep_due() {
-            self.keep_up(moved);
+        // An advance that does not move the clock does a share of the background work, too.
+        if ticks == 0 || self.is_upkeep_due() {
+            self.keep_up(ticks);
         }
         self.ensure_due();
     }
@@ -488,7 +495,8 @@ impl<T> Advancer<T> {
     /// hand, and cascades the overflow buckets that expire at that tick. True if timers are in
     /// `due` then; false if no bucket up to the clock holds anything.
     ///
-    /// No node is linked into a list while the list is walked: lists are detached first.
+    /// No node is linked into a list while the list is walked: lists are detached first. While
+    /// `flushed` is `tick - 1`, the bucket of `tick` may be filled and taken again.
     #[inline(never)]
     fn flush(&mut self) -> bool {
         let geometry = self.shared.geometry;
@@ -502,9 +510,9 @@ impl<T> Advancer<T> {
             self.set_flushed(tick - 1);
             self.take_bucket(geometry.slot(0, tick));
             if tick == self.now {
-                // Raises the private wheels' `none_before` past this tick. Before the cascade,
-                // which may lower it again: it may link a node into this very bucket, one that is
-                // dead at its first look, and that its thread has reused for `tick` at the second.
+                // Raises the private wheels' `none_before` past this tick. Before the cascade: if
+                // that links a node into this bucket again (a dead node that its thread has reused
+                // for `tick` between the two looks of `place`), it lowers `none_before` again.
                 self.private.find_next(geometry, tick.checked_add(1));
             }
             if geometry.starts_overflow_bucket(tick) {
@@ -529,7 +537,8 @@ impl<T> Advancer<T> {
         }
         let Self { shared, private, hands, .. } = self;
         let chains = if slot.level == 0 { &mut hands.due } else { &mut hands.moving };
-        // The earliest of all levels: if it is not this bucket, the shared half holds nothing.
+        // The earliest of all levels: if it is another tick, no shared half that expires now holds
+        // anything.
         if self.next_in_shared == Some(shared.geometry.expiration(slot)) {
             chains.take_shared(slot, shared);
         }
@@ -643,6 +652,8 @@ impl<T> Advancer<T> {
     ) -> Option<(Key, Tick, O)> {
         loop {
             let Self { shared, hands, .. } = self;
+            // An overdue timer is filed under the deadline that it had. If it has been put off
+            // since, it is placed anew.
             let (fires_up_to, hand) = if let Some((deadline, id)) = hands.overdue.pop() {
                 (deadline, shared.node(id))
             } else if let Some(hand) = hands.due.pop(shared) {

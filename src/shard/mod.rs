@@ -20,13 +20,13 @@
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
 //! | cascade | nodes of an overflow bucket go to finer buckets when it expires; or *early*, in shares, before that |
-//! | lead | the time in which an overflow bucket is cascaded early |
-//! | crowd | so many timers that the advancer wakes for a lead |
-//! | inbox | a stack for nodes whose bucket is sealed, or takes none |
+//! | lead | the time in which an overflow bucket is cascaded early: the span of a bucket of its level, before it expires |
+//! | crowd | more timers than `FEW_PENDING`, so many that the advancer wakes for a lead |
+//! | inbox | a stack for nodes whose bucket is sealed, belongs to another round, or has no memory for its wheel |
 //! | sealed | the last tick that is closed to producers' pushes, the end of a *window* of a few ticks |
 //! | flushed | the last tick that the advancer has done with: while it yields the bucket of tick `t`, that is `t - 1` |
-//! | advancer | the one consumer: moves the clock, fires, frees |
-//! | linked, in hand | said of a node in a list that others can reach, or in a private wheel; of one that the advancer has taken out of its list |
+//! | advancer | the one consumer: moves the clock, fires, frees; its handle of what both halves share is the `Consumer` |
+//! | linked, in hand | said of a node in a list, the inbox included; of one that the advancer has taken out of its list |
 //! | list, chain | where nodes wait; a list that the advancer has taken and walks |
 //! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
 //! | deferred | in hand, and left to the next advance, because a producer is at work in it, or because it was armed again for a tick that is past |
@@ -67,7 +67,7 @@
 //!
 //! Each uses those below it, and `key`, the public name of a timer; only `Advancer::scheduler` looks
 //! up. Outside of this folder, `crate::size` has sizes that differ for fuzzers and models, and
-//! `crate::sync` the atomics: there, `hint` and `Trace` are nothing but in a model, and what is in
+//! `crate::sync` the atomics: there, `hint` and `Trace` matter only in a model, and what is in
 //! `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
 //! an ordering is strong enough, why a call is sound, and what a pin keeps.
 

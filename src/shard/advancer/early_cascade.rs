@@ -19,8 +19,8 @@
 //!
 //! # Lists
 //!
-//! At the end of a step, what is left of a list goes back to the bucket's private lists: between
-//! advances nothing is in hand. Shared lists are detached as the sweep does it: the bit and the
+//! At the end of a step, what is left of a list goes back to the bucket's private lists: `moving`
+//! is empty between advances. Shared lists are detached as the sweep does it: the bit and the
 //! round stay. So a producer goes on pushing to the same list, the next step takes what it has
 //! pushed, and the flush, which comes in any case, takes the rest.
 

@@ -180,8 +180,8 @@ impl<T> Advancer<T> {
 
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
     /// before: never later than the first deadline. `None` if nothing is pending. The tick is
-    /// earlier than the first deadline if far timers must first move to a finer wheel, or if the
-    /// timers that were due then have been cancelled or put off.
+    /// earlier than the first deadline if far timers must first move to a finer wheel, if the
+    /// timers that were due then have been cancelled or put off, or if many have just come.
     ///
     /// Scheduling a timer for an earlier tick than the answer wakes the waker given to
     /// [`register_waker`](Self::register_waker).

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | early cascade | at the tick that its last step has set |
 //! | a new sweep | when a producer has asked for it |
-//! | a sweep under way; giving freed nodes to the producers, also those of a drain; giving segments back | at the next move of the clock |
+//! | a sweep under way; giving freed nodes to the producers, also those of a drain; giving segments back, once begun | at the next move of the clock |
 //! | all of it | after `MOVES_PER_UPKEEP` moves of the clock |
 //!
 //! The count is of moves, not of ticks: an event loop, whose clock leaps from one timer to the
@@ -112,13 +112,13 @@ impl<T> Advancer<T> {
         is_due || self.shared.is_sweep_requested()
     }
 
-    /// Does a share of the background work. The clock has moved by `moved` ticks.
-    pub(in crate::shard) fn keep_up(&mut self, moved: Tick) {
-        if moved > 0 {
+    /// Does a share of the background work. The clock has moved by `ticks`.
+    pub(in crate::shard) fn keep_up(&mut self, ticks: Tick) {
+        if ticks > 0 {
             self.cascade_early();
         }
-        if moved == 0 || self.upkeep.due_in == 0 || self.shared.is_sweep_requested() {
-            self.keep_all_up(moved > 0);
+        if ticks == 0 || self.upkeep.due_in == 0 || self.shared.is_sweep_requested() {
+            self.keep_all_up(ticks > 0);
         }
     }
 

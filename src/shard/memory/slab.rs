@@ -22,7 +22,7 @@
 //! | [`FreeWord`] | free nodes of one word | a lane; the advancer, on the way to the free bits |
 //! | [`OwnedNode`] | a node without a payload | a producer within a call |
 //! | [`Freed`] | a free node that is in no list | the advancer |
-//! | [`InHand`] | the payload and the link of a node in a list that was taken, by the word | the advancer |
+//! | [`InHand`] | reading any node; its payload and link, by the word, if it is in a list that was taken | the advancer |
 //! | [`Stay`] | reading a node of a segment that stays meanwhile | a producer within a call |
 //!
 //! A [`DeadNode`] is no right: the thread that has it wins the node again by the word, or not.

@@ -216,9 +216,9 @@ impl<T> Node<T> {
         self.win(word, Status::Kept)
     }
 
-    /// Marks the pending timer that the caller has found as displaced, because the advancer is
-    /// about to link its node for its deadline and no longer for `base`. A timer due at `base`
-    /// needs no mark. False if the timer has changed since.
+    /// True if the node may be linked for the deadline of the pending timer that the caller has
+    /// found, and no longer for `base`: it is marked as displaced then. A timer due at `base` needs
+    /// no mark. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
         word.extension() == 0 || word.is_displaced() || self.replace_pending(word, word.displaced())
     }

@@ -17,6 +17,9 @@ use crate::sync::{AtomicU32, Ordering};
 /// are added as they are: the private ones first.
 const CHAINS: usize = 2 * STRIPES;
 
+// `Chains` has a bit for each.
+const _: () = assert!(CHAINS <= u64::BITS as usize);
+
 /// The chain of the first shared list.
 pub(crate) const SHARED: usize = STRIPES;
 

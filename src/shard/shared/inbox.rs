@@ -1,4 +1,5 @@
-//! A stack of nodes for the next advance: those whose bucket is sealed, or takes none.
+//! A stack of nodes for the next advance: those whose bucket is sealed or of another round, or for
+//! whose wheel there was no memory.
 
 use crossbeam_utils::CachePadded;
 
