@@ -25,6 +25,8 @@
 //! - *The ranges of `schedule_within`*: they are the standard library's, whose code is not the
 //!   user's. No call but `cancel_batch` takes an iterator.
 //! - *A shard's waker, and the loop, with a manual clock or threads*: `shard` has neither.
+//! - *The keys of a shard's batch*: they are tried with a `Timer`. `tests/shard/hostile/batches.rs` has
+//!   those that panic while a shard's batch is dropped.
 
 mod ground;
 mod rows;

@@ -62,7 +62,7 @@ impl Rig {
 
     /// Moves the clock tick by tick to the last of `deadlines`, and checks that each timer fires at
     /// its own tick.
-    pub(crate) fn fires_tick_by_tick(&mut self, deadlines: &[Tick]) {
+    fn fires_tick_by_tick(&mut self, deadlines: &[Tick]) {
         let mut expected = tally(deadlines);
         let last = deadlines.iter().copied().max().expect("at least one deadline");
         for now in self.scheduler.now()..=last {

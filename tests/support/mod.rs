@@ -9,7 +9,7 @@
 //! | `wakers.rs` | wakers that count or act, polls by hand |
 //! | `hostile.rs` | user code that panics or acts on demand |
 //! | `processes.rs` | tests that run in a process of their own, and what the system says about a process |
-//! | `allocator.rs` | an allocator that counts |
+//! | `allocator.rs` | an allocator that counts, and refuses on demand |
 
 pub(crate) mod allocator;
 pub(crate) mod counting;

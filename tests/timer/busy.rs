@@ -1,4 +1,4 @@
-//! Slow callbacks delay their own shard only, lose no timer, and show in the statistics.
+//! Slow callbacks show in the statistics, and a recurring one that cannot keep up starves no other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! What a callback may do: schedule, cancel, reschedule, move the clock, use another timer.
+//! What a callback may do: schedule, itself too, and cancel. Other calls are in `tests/misbehaviour`
+//! and `tests/simulation`.
 
 use std::sync::{Arc, Mutex};
 use std::thread;

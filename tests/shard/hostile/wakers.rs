@@ -1,5 +1,5 @@
-//! The shard's waker: while it stalls on one producer's thread, other producers wake the advancer;
-//! if it panics, no timer is lost.
+//! The shard's waker: one that blocks holds no memory; if it panics, no timer is lost. One that stalls
+//! while others wake the advancer is in loom's `hazard_13_*` and in `tests/stall`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;

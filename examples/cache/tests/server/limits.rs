@@ -149,9 +149,9 @@ fn ask_and_never_read(server: &Server) -> TcpStream {
     stream
 }
 
-/// A great value goes to its key with the buffer in which it came, in the thread of the key, whatever comes with it.
+/// A great value arrives whole, whichever thread has its key, and whatever comes with it.
 #[test]
-fn great_values_are_taken_over() {
+fn great_values_of_all_threads_arrive_whole() {
     let server = Server::cache(&["--threads", "3"]);
     let (mut client, mut other) = (server.connect(), server.connect());
     let value = |key: usize| format!("{key}-").repeat(700_000 + key);

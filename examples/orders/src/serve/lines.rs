@@ -10,7 +10,7 @@ use crate::store::{EndState, Ended, Open, Outcome};
 
 use super::books::Stock;
 
-/// Longest name of an item or a payment, in bytes. The store keeps the length in a byte.
+/// Longest name of an item or a payment, in bytes: as in the CSV files.
 const MAX_NAME: usize = 64;
 /// Largest amount, in cents: as in the CSV files.
 const MAX_CENTS: u64 = 1_000_000_000_000;

@@ -124,7 +124,7 @@ impl Server {
         self.try_get(path).expect("an answer")
     }
 
-    pub(crate) fn try_get(&self, path: &str) -> io::Result<Answer> {
+    fn try_get(&self, path: &str) -> io::Result<Answer> {
         Client::connect(self.address)?.send("GET", path, &[], b"")
     }
 
