@@ -63,13 +63,13 @@ pub(super) type Record = (u64, TimerKey);
 /// Where the timers of moved values are.
 #[derive(Default)]
 pub(super) struct Moved {
-    table: Mutex<Table>,
+    table: Mutex<MovedTimers>,
     /// The number of values in the table; one more during a move. Written under the lock.
     count: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Table {
+struct MovedTimers {
     timers: BTreeMap<u64, TimerKey>,
     /// Those of them that were moved since the last call that sorts, if there was one.
     unsorted: Option<BTreeSet<u64>>,
@@ -137,7 +137,7 @@ impl Moved {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, MovedTimers> {
         unpoisoned(self.table.lock())
     }
 }
