@@ -4,9 +4,10 @@
 //! cargo run --release -p shardwheel-compat --features tokio --example tokio_timer -- workers --workers 2
 //! ```
 //!
-//! 51 tasks (or `--tasks`) sleep 2,800 times, for 5 and for 20 ms. Or `--million` sleeps of an hour are created
-//! and dropped, and then a million tasks sleep for 3 to 5 s. It prints how late the sleeps were, and
-//! what the process has used meanwhile: voluntary context switches and processor time (on Linux).
+//! 51 tasks sleep 2,800 times, for 5 and for 20 ms; or `--tasks` do, 55 times each. Or `--million`
+//! sleeps of an hour are created and dropped, and then a million tasks sleep for 3 to 5 s. It prints
+//! how late the sleeps were, and what the process has used meanwhile: voluntary context switches and
+//! processor time (on Linux).
 //! With `RUSTFLAGS="--cfg tokio_unstable"` there is tokio's alternative timer, too, on several
 //! threads.
 
@@ -44,6 +45,7 @@ struct Args {
     /// A million sleeps in the place of 55 of each task.
     #[arg(long)]
     million: bool,
+    /// The tasks that sleep, without `--million`.
     #[arg(long, default_value_t = 51)]
     tasks: usize,
     /// The timer's tick in microseconds, in the place of the default.

@@ -47,9 +47,9 @@
 //! # The advancer's steps
 //!
 //! 1. It stores `now`, and 0 in `wake_up_to`: it is awake. If `now` is after `sealed`, it *seals*:
-//!    it stores in `sealed` the last tick of a short window that contains `now`, and passes a SeqCst
-//!    fence. Then it finds the first bucket with a bit that expires after `flushed` and at or before
-//!    `sealed`. When it has taken that one, it finds the next.
+//!    it stores in `sealed` the last tick of a short window that contains `now`, and passes a
+//!    SeqCst fence. Then it finds the first bucket with a bit that expires after `flushed` and at
+//!    or before `sealed`. When it has taken that one, it finds the next.
 //! 2. It empties the inbox.
 //! 3. For each bucket that expires at or before `now` and had a bit set, it clears the bucket's
 //!    bits, then swaps each such list for an empty one of the next round.
@@ -110,8 +110,8 @@
 //! # Busy nodes
 //!
 //! A producer that exchanges a payload makes its node busy for a moment. It then passes its fence,
-//! loads `now`, and cancels a timer that is due by then, since the next advance may be far: the caller
-//! learns that the timer was over. An advancer that meets a busy node passes
+//! loads `now`, and cancels a timer that is due by then, since the next advance may be far: the
+//! caller learns that the timer was over. An advancer that meets a busy node passes
 //! a fence of its own, looks again, and only then defers the node. If the producer's fence comes
 //! first, the second look finds the timer pending. If the advancer's comes first, the producer sees
 //! the clock.

@@ -228,7 +228,7 @@ impl Scene {
                 let held = self.free_pool(rng).and_then(|mut pool| pool.held.pop());
                 held.iter().for_each(|held| self.cancel(held));
             }
-            603..653 => {
+            303..353 => {
                 self.panics.one();
                 // Without a message on standard error.
                 resume_unwind(Box::new(Made));

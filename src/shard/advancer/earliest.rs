@@ -1,7 +1,7 @@
 //! The earliest tick that an advancer has to wake for. Only reads.
 //!
-//! A sleep asks twice, before and after its fence (see [`machine`](crate::shard::machine), *Sleep*):
-//! what the advancer has in hand or in its private wheels is known before. What producers have
+//! A sleep asks twice, before and after its fence (*Sleep* in [`machine`](crate::shard::machine)).
+//! What the advancer has in hand or in its private wheels is known before. What producers have
 //! added, and what they do in nodes that are deferred, is looked at after.
 
 use crate::shard::advancer::Advancer;

@@ -6,9 +6,9 @@
 //!    read-modify-write for up to 64 nodes. So nodes are handed out in memory order.
 //! 2. The thread whose nodes complete a segment, the advancer or a producer that gives back what
 //!    it took, marks the segment as empty ([`Slab::retire_one`]).
-//! 3. The rule: while more is mapped than twice what is pending, and one segment, the advancer takes
-//!    a marked segment out of the table at each upkeep that gives no memory to the system: about
-//!    every second move of the clock once it is at work, every 64th before.
+//! 3. The rule: while more is mapped than twice what is pending, and one segment, the advancer
+//!    takes a marked segment out of the table at each upkeep that gives no memory to the system:
+//!    about every second move of the clock once it is at work, every 64th before.
 //! 4. When the readers of that segment have unpinned, it is unmapped.
 //!
 //! The one segment goes too when nothing is pending, once half of its nodes have been used. Until
