@@ -35,3 +35,17 @@ impl Drop for UserCode {
         RUNS_USER_CODE.set(self.before);
     }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_code_may_run_user_code() {
+        let outer = UserCode::begin();
+        drop(UserCode::begin());
+        assert!(is_user_code());
+        drop(outer);
+        assert!(!is_user_code());
+    }
+}

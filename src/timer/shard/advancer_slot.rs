@@ -98,4 +98,25 @@ mod tests {
         advancer_slot.put(Box::new(7_u64));
         assert_eq!((advancer_slot.take(), advancer_slot.take()), (Some(Box::new(7)), None));
     }
+
+    #[test]
+    fn an_executor_alone_is_not_waited_for() {
+        let advancer_slot = AdvancerSlot::new();
+        advancer_slot.put(Box::new(7_u64));
+        assert_eq!((advancer_slot.take_from_executor(), advancer_slot.take()), (None, Some(Box::new(7))));
+        advancer_slot.note_executor(true);
+        advancer_slot.put(Box::new(8));
+        assert_eq!((advancer_slot.take_from_executor(), advancer_slot.take()), (Some(Box::new(8)), None));
+    }
+
+    #[test]
+    fn a_shutdown_that_waits_learns_of_what_comes_after_the_stop() {
+        let advancer_slot = AdvancerSlot::new();
+        assert!(advancer_slot.stop() && !advancer_slot.stop());
+        advancer_slot.shutdown.set_thread();
+        advancer_slot.shutdown.clear();
+        advancer_slot.put(Box::new(7_u64));
+        advancer_slot.shutdown.wait(None);
+        assert!(advancer_slot.take().is_some());
+    }
 }

@@ -92,6 +92,28 @@ fn a_pass_does_not_go_round() {
     assert_eq!([1_024, 1_030].map(|now| advancer.advance(now).count()), [1_000, 1_000]);
 }
 
+/// The early cascade leaves a bucket alone while the sweep has detached it.
+#[test]
+fn what_is_swept_is_not_drawn() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 3_000, 20_000);
+    // All go to the private lists, except a few that are placed.
+    drop(advancer.advance(1));
+    cancel(&scheduler, &keys[..16_000]);
+    drop(advancer.advance(1));
+    let slot = advancer.shared.geometry.slot(1, 3_000);
+    assert!(advancer.sweep.has(slot) && advancer.private.level(1).is_some());
+    let before = scheduler.stats().cascaded;
+    for now in 2..4 {
+        drop(advancer.advance(now));
+        advancer.check_invariants();
+        assert!(advancer.sweep.has(slot));
+        assert_eq!(scheduler.stats().cascaded, before, "at {now}");
+    }
+    sweep_to_the_end(&mut advancer);
+    assert_eq!(advancer.advance(3_000).count(), 4_000);
+}
+
 /// Both halves of buckets are swept, on each level, and the living nodes stay where they are.
 #[test]
 fn a_pass_goes_through_all_that_stand() {
