@@ -1,4 +1,4 @@
-//! The programs of the guide's page `testing`: the scope of a manual clock within simulators, which have a time of their
+//! What the guide's page `testing` says of simulators: the scope of a manual clock within simulators, which have a time of their
 //! own. That of madsim is built with `RUSTFLAGS="--cfg madsim"` (see `.ci/long`), as madsim wants it.
 
 use std::future::pending;
