@@ -15,7 +15,7 @@ mod support;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use shardwheel::{Advancer, Config, Scheduler, shard};
 
 use crate::clock::{TICK, Time};
@@ -30,6 +30,8 @@ pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 
 const SPARSE: usize = 4;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
+/// Versions that a thread has. One more, and all are forgotten: to those who watch, each key has changed.
+const VERSIONS: usize = 1 << 16;
 
 const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
 
@@ -53,11 +55,13 @@ pub(crate) fn timers() -> (Scheduler<Due>, Advancer<Due>) {
 pub(crate) struct Placement {
     hasher: RandomState,
     threads: usize,
+    /// All keys have the same slot.
+    is_one: bool,
 }
 
 impl Placement {
-    pub(crate) fn new(threads: usize) -> Self {
-        Self { hasher: RandomState::new(), threads }
+    pub(crate) fn new(threads: usize, is_one: bool) -> Self {
+        Self { hasher: RandomState::new(), threads, is_one }
     }
 
     /// The hash of a key, and its thread: keys with the same tag, `{tag}`, have the same thread.
@@ -65,8 +69,17 @@ impl Placement {
         let hash = self.hasher.hash_one(key);
         let placed = tag(key).map_or(hash, |tag| self.hasher.hash_one(tag));
         let table = (hash % TABLES as u64) as u16;
-        let thread = (u128::from(placed) * self.threads as u128) >> u64::BITS;
-        (Hash { table, hash: (hash / TABLES as u64) as u32 }, thread as usize)
+        (Hash { table, hash: (hash / TABLES as u64) as u32 }, self.thread(placed))
+    }
+
+    /// What commands that need all of their keys in one thread go by, however many threads there are: the hash of the
+    /// tag, or of a key without one.
+    pub(crate) fn slot(&self, key: &[u8]) -> u64 {
+        if self.is_one { 0 } else { self.hasher.hash_one(tag(key).unwrap_or(key)) }
+    }
+
+    pub(crate) fn thread(&self, slot: u64) -> usize {
+        ((u128::from(slot) * self.threads as u128) >> u64::BITS) as usize
     }
 }
 
@@ -111,15 +124,17 @@ pub(crate) struct Keyspace {
     /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
     /// do not come faster than flushed ones go.
     inserted: usize,
+    /// The versions of keys that are watched, whether they are there or not. A change takes a key's away.
+    versions: HashMap<Hash, u64>,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
     recheck: usize,
 }
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
-        let (events, discarded) = Default::default();
+        let (events, discarded, versions) = Default::default();
         let tables = (0..TABLES).map(|_| Table::new()).collect();
-        Self { tables, timers, time, events, stats, discarded, inserted: 0, recheck: TABLES }
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, versions, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -147,6 +162,25 @@ impl Keyspace {
         Some(Place { hash, bucket })
     }
 
+    /// The version of a key that is watched: another one, if it has changed since.
+    pub(crate) fn version(&mut self, hash: Hash) -> u64 {
+        let found = self.find_by(hash, |entry| entry.hash == hash);
+        if let Some(place) = found.filter(|&place| self.has_expired(self.get(place))) {
+            self.expire(place);
+        }
+        if self.versions.len() >= VERSIONS {
+            self.versions.clear();
+        }
+        *self.versions.entry(hash).or_insert_with(|| fastrand::u64(..))
+    }
+
+    /// A key has changed: those who watch it find another version. Nearly always no key is watched.
+    fn changed(&mut self, hash: Hash) {
+        if !self.versions.is_empty() {
+            self.versions.remove(&hash);
+        }
+    }
+
     pub(crate) fn get(&self, place: Place) -> &Entry {
         self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
     }
@@ -158,6 +192,7 @@ impl Keyspace {
         change(entry, &self.timers);
         let after = entry.counts();
         self.count(before, after);
+        self.changed(place.hash);
     }
 
     fn count(&self, before: [usize; 3], after: [usize; 3]) {
@@ -179,11 +214,17 @@ impl Keyspace {
         }
         self.events.add(Class::NEW, "new", key);
         self.inserted += 1;
+        self.changed(hash);
         let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
         let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
         Place { hash, bucket: entry.bucket_index() }
+    }
+
+    /// Writes a part of a key's value.
+    pub(crate) fn write(&mut self, place: Place, at: usize, part: &[u8]) {
+        self.change(place, |entry, _| entry.write(at, part));
     }
 
     pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {
@@ -193,6 +234,7 @@ impl Keyspace {
             table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
         self.count(entry.counts(), [0; 3]);
+        self.changed(place.hash);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
@@ -204,6 +246,9 @@ impl Keyspace {
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
+        let is_there =
+            |hash: Hash| self.tables[usize::from(hash.table)].find(hash.spread(), |it| it.hash == hash);
+        self.versions.retain(|&hash, _| is_there(hash).is_none());
         self.discarded.extend(self.tables.iter_mut().filter(|table| !table.is_empty()).map(std::mem::take));
         self.count(COUNTED.map(|figure| self.stats.get(figure)), [0; 3]);
     }

@@ -23,7 +23,8 @@ use std::io;
 
 use clap::Parser;
 
-/// Runs the server until it receives a signal to stop.
-pub fn run() -> io::Result<()> {
-    server::serve(commands::config::Settings::parse(), &mut io::stdout())
+/// Runs the server until it receives a signal to stop. Its threads call `give_back` when they have freed much memory, so
+/// that the allocator gives what is free in the calling thread back to the system.
+pub fn run(give_back: fn()) -> io::Result<()> {
+    server::serve(commands::config::Settings::parse(), give_back, &mut io::stdout())
 }

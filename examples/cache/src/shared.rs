@@ -23,8 +23,17 @@ pub(crate) struct Shared {
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
     channels: Vec<CachePadded<AtomicUsize>>,
-    /// The clients that come to each thread. The lock is held for a push or a swap.
+    /// The clients that come to each thread: new ones, and those that move. So a client is in the reach of exactly
+    /// one thread at any time. The lock is held for a push or a swap.
     arrivals: Vec<Mutex<VecDeque<Box<Session>>>>,
+    /// Bytes of events that threads have sent to each other and that are not yet with the subscribers.
+    ///
+    /// Ordering: Relaxed; only the number matters. It grows before the message is sent.
+    pub(crate) events_underway: AtomicUsize,
+    /// Subscribers for which keys that are due wait, of all threads.
+    ///
+    /// Ordering: Relaxed; only the number matters.
+    pub(crate) slow_subscribers: AtomicUsize,
     /// Open connections of clients.
     clients: AtomicUsize,
     /// The server is to end: no more connections, and the present ones end when they are answered.
@@ -35,12 +44,14 @@ impl Shared {
     pub(crate) fn new(timers: Vec<Scheduler<Due>>, settings: Settings) -> Self {
         Self {
             clock: Clock::start_now(),
-            placement: Placement::new(timers.len()),
+            placement: Placement::new(timers.len(), settings.one_thread),
             settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             arrivals: timers.iter().map(|_| Mutex::default()).collect(),
             timers,
+            events_underway: AtomicUsize::new(0),
+            slow_subscribers: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
         }

@@ -6,6 +6,7 @@
 //! thread itself schedules timers of its shard, so it sleeps through none.
 
 mod sockets;
+mod thrift;
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
@@ -14,11 +15,12 @@ use mio::{Events, Poll, Token};
 use shardwheel::{Advancer, Fired};
 
 use crate::clock::CHECK;
-use crate::desk::Desk;
+use crate::desk::{Desk, FIRED_TOGETHER};
 use crate::keyspace::Due;
 use crate::mail::WAKE;
 use crate::session::Ending;
 use crate::stats::Figure;
+use thrift::Thrift;
 
 /// Readiness events per poll; further events wait for the next round.
 const EVENTS: usize = 512;
@@ -39,9 +41,12 @@ pub(crate) struct Worker {
     events: Events,
     advancer: Advancer<Due>,
     desk: Desk,
+    thrift: Thrift,
     buffer: Vec<u8>,
     /// The timers that have fired in this round.
     fired: Vec<Fired<Due>>,
+    /// What is due waits for subscribers.
+    is_held: bool,
     /// Whose messages come first in the next round.
     first_sender: usize,
     /// The tick at which a server that is to end does so, with or without its clients.
@@ -49,9 +54,14 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
+    #[rustfmt::skip] // A line for each of these fields says nothing.
+    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk, give_back: fn()) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        Self { poll, events, advancer, desk, buffer, fired: Vec::new(), first_sender: 0, ends_at: None }
+        let thrift = Thrift { give_back, most: 0, moved: 0, since: 0 };
+        Self {
+            poll, events, advancer, desk, buffer, thrift, fired: Vec::new(), is_held: false, first_sender: 0,
+            ends_at: None,
+        }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -78,31 +88,38 @@ impl Worker {
         self.register()?;
         let is_full = self.desk.post();
         self.write_all();
-        let must_wait = is_full || self.ends_at.is_some();
+        self.thrift.look(&self.desk.stats, self.desk.keyspace.time.tick());
+        let must_wait = is_full || self.ends_at.is_some() || self.is_held;
         has_more |= !self.desk.resuming.is_empty();
         let patience = if must_wait { SOON } else { Duration::MAX };
         Ok(if has_more { Duration::ZERO } else { patience })
     }
 
-    /// Fires what is due, unless the events of keys would have to wait for another thread. Those
-    /// beyond stay due. True if there may be more.
+    /// Fires what is due, unless subscribers are behind. Those beyond stay due. True if there may be more.
     fn fire(&mut self) -> bool {
-        let Self { advancer, desk, fired, .. } = self;
-        if desk.mailbox.is_clogged {
-            return false;
+        let Self { advancer, desk, fired, is_held, .. } = self;
+        let (mut due, mut left) = (advancer.advance(desk.keyspace.time.tick()), FIRE_AT_ONCE);
+        loop {
+            *is_held = desk.holds_timers();
+            if *is_held || left == 0 {
+                return !*is_held;
+            }
+            fired.extend(due.by_ref().take(FIRED_TOGETHER));
+            if fired.is_empty() {
+                return false;
+            }
+            desk.fired_all(fired);
+            left -= FIRED_TOGETHER;
+            fired.clear();
         }
-        fired.extend(advancer.advance(desk.keyspace.time.tick()).take(FIRE_AT_ONCE));
-        desk.fired_all(fired);
-        let are_all = fired.len() < FIRE_AT_ONCE;
-        fired.clear();
-        !are_all
     }
 
     /// Polls until a client is ready, a timer may be due, a message has come, or patience is over.
     fn sleep(&mut self, mut timeout: Duration) -> io::Result<()> {
-        let Self { advancer, desk, .. } = self;
+        let Self { advancer, desk, thrift, is_held, .. } = self;
+        let mut is_lull = false;
         if !timeout.is_zero() {
-            let next = if desk.mailbox.is_clogged { None } else { advancer.next_expiration() };
+            let next = if *is_held { None } else { advancer.next_expiration() };
             timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
             if timeout > CHECK && desk.stats.get(Figure::ExpiringKeys) > 0 {
                 // The wall clock may be set while nothing else happens.
@@ -110,6 +127,10 @@ impl Worker {
             }
             if timeout > MAINTENANCE && advancer.needs_maintenance() {
                 advancer.maintain();
+                timeout = MAINTENANCE;
+            }
+            is_lull = timeout >= MAINTENANCE && thrift.has_cause(&desk.stats);
+            if is_lull {
                 timeout = MAINTENANCE;
             }
             if !desk.mailbox.lie_down(desk.number) || !desk.shared.arrivals(desk.number).is_empty() {
@@ -121,6 +142,9 @@ impl Worker {
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
             // A signal ended the poll: a round with nothing ready.
             return Ok(self.events.clear());
+        }
+        if is_lull && !timeout.is_zero() && self.events.is_empty() {
+            thrift.give_back(&desk.stats);
         }
         result
     }

@@ -2,6 +2,7 @@
 
 use constant_time_eq::constant_time_eq;
 
+use super::table::COMMANDS;
 use super::*;
 use crate::clock::wall_clock;
 use crate::session::Ending;
@@ -44,7 +45,7 @@ pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
 }
 
 pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(desk.sessions[request.client].queued.take().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
+    Ok(desk.sessions[request.client].end_transaction().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
 }
 
 /// There is one database. A client that would have gone on in another one goes.
@@ -137,9 +138,64 @@ pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     Ok(reply.ok())
 }
 
+/// CLIENT NO-EVICT: nothing is evicted.
+pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.is(2, "on") || request.is(2, "off") { Ok(reply.ok()) } else { Err(SYNTAX.into()) }
+}
+
+/// CLIENT REPLY. Only ON is replied.
+pub(super) fn mute(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let session = &mut desk.sessions[request.client];
+    match &request.arg(2).to_ascii_lowercase()[..] {
+        b"on" => session.is_silent = false,
+        b"off" => session.is_silent = true,
+        b"skip" => session.skips_next = !session.is_silent,
+        _ => return Err(SYNTAX.into()),
+    }
+    session.replies.is_muted = !request.is(2, "on");
+    Ok(reply.ok())
+}
+
+/// The subcommands of a command.
+pub(super) fn help(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let container = quoted(request.arg(0)).to_ascii_lowercase();
+    let names = COMMANDS.iter().filter_map(|it| it.name.strip_prefix(&container)?.strip_prefix('|'));
+    let head = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    let lines: Vec<_> = [&head[..]].into_iter().chain(names).chain(["help"]).collect();
+    reply.array(lines.len());
+    Ok(lines.iter().for_each(|line| reply.simple(line)))
+}
+
 pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let now = wall_clock();
     reply.array(2);
     reply.bulk_integer(now.as_secs() as i64);
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
+}
+
+pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
+    reply.array(all.len());
+    Ok(all.iter().for_each(|command| describe(command, reply)))
+}
+
+/// The ten elements of COMMAND's reply for each command. The last four, categories, hints, key
+/// specifications and subcommands, are empty.
+fn describe(command: &Command, reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(command.name);
+    reply.integer(i64::from(command.arity));
+    let own = Flags::SUBSCRIBED | Flags::AT_ONCE | Flags::PAIRS | Flags::ONLY_0_IN_MULTI;
+    let flags: Vec<_> = (command.flags - own).iter_names().collect();
+    reply.list(b'~', flags.len());
+    flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
+    // The first key, the last one, counted from the end if negative, and the distance of keys.
+    let keys = match command.run {
+        Run::Key(_) => [1, 1, 1],
+        Run::EachKey(_, step, _) => [1, -1, step as i64],
+        _ => [0, 0, 0],
+    };
+    keys.into_iter().for_each(|key| reply.integer(key));
+    (0..3).for_each(|_| reply.list(b'~', 0));
+    reply.array(0);
 }

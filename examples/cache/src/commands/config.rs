@@ -24,6 +24,10 @@ pub(crate) struct Settings {
     /// Number of threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+    /// One thread, so that commands on several keys, and WATCH, work for any keys: else their keys need a
+    /// common tag, as in a cluster of Redis
+    #[arg(long, conflicts_with = "threads")]
+    pub(crate) one_thread: bool,
     /// Gives each thread a core of its own: for machines on which nothing else runs on these cores
     #[arg(long)]
     pub(crate) pin: bool,
@@ -32,6 +36,9 @@ pub(crate) struct Settings {
     #[arg(env = "CACHE_REQUIREPASS", hide_env_values = true)]
     #[arg(value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
+    /// File with the password, which takes the place of another one
+    #[arg(long = "requirepass-file", value_name = "PATH", value_parser = read_password)]
+    pub(crate) password_file: Option<Box<[u8]>>,
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
     /// refused; 0 is no limit
     #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
@@ -42,6 +49,9 @@ pub(crate) struct Settings {
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_idle_timeout)]
     pub(crate) idle_timeout: Duration,
+    /// Where metrics are served over HTTP; port 0 picks one, and the second line of output names it
+    #[arg(long, value_name = "ADDR", value_parser = resolve)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// `notify-keyspace-events`
     #[arg(skip)]
     pub(crate) events: Class,
@@ -111,6 +121,12 @@ impl Settings {
 fn resolve(text: &str) -> Result<SocketAddr, String> {
     let all = text.to_socket_addrs().map_err(|error| error.to_string())?;
     all.max_by_key(SocketAddr::is_ipv4).ok_or_else(|| "the name has no address".into())
+}
+
+fn read_password(path: &str) -> Result<Box<[u8]>, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let password = Some(bytes.trim_ascii_end()).filter(|it| !it.is_empty());
+    password.map(Box::from).ok_or_else(|| "the file is empty".into())
 }
 
 /// In seconds.

@@ -44,21 +44,22 @@ pub(crate) enum Run {
 }
 
 bitflags! {
-    /// What a command is, besides what it does.
+    /// What a command is, besides what it does, by Redis's names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Flags: u16 {
-        /// Refused once there is no memory left.
-        const DENYOOM = 1;
+        const WRITE = 1;
+        const READONLY = 1 << 1;
+        const DENYOOM = 1 << 2;
         /// Allowed before a client is authenticated.
-        const NO_AUTH = 1 << 1;
-        /// Allowed to a RESP2 client that has subscribed.
-        const SUBSCRIBED = 1 << 2;
-        /// Not allowed in a transaction, but with the argument 0.
-        const ONLY_0_IN_MULTI = 1 << 3;
-        /// Not queued in a transaction.
-        const AT_ONCE = 1 << 4;
-        /// Its arguments are keys and values by turns.
-        const PAIRS = 1 << 5;
+        const NO_AUTH = 1 << 3;
+        /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
+        const SUBSCRIBED = 1 << 4;
+        /// Not allowed in a transaction, but with the argument 0. Redis has no name for it.
+        const ONLY_0_IN_MULTI = 1 << 5;
+        /// Not queued in a transaction. Redis has no name for it.
+        const AT_ONCE = 1 << 6;
+        /// Its arguments are keys and values by turns. Redis has no name for it.
+        const PAIRS = 1 << 7;
     }
 }
 

@@ -11,6 +11,8 @@ use crate::stats::Figure;
 
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
+/// Keys that are due wait while more bytes than this wait for a subscriber of events that does read.
+pub(crate) const PORTION: usize = 1024 * 1024;
 
 /// The subscribers of channels, and those of patterns of channels.
 pub(crate) type Channels = [HashMap<Box<[u8]>, Vec<SessionId>>; 2];
@@ -61,7 +63,9 @@ fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscripti
 
 /// Tells the other threads how many channels and patterns this one has.
 fn count(desk: &Desk) {
-    desk.shared.set_channels(desk.number, desk.channels.iter().map(HashMap::len).sum());
+    let [channels, patterns] = desk.channels.each_ref().map(HashMap::len);
+    desk.shared.set_channels(desk.number, channels + patterns);
+    desk.stats.set(Figure::Patterns, patterns);
 }
 
 /// Ends one subscription of a client.
@@ -100,6 +104,7 @@ pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
 /// PUBLISH in one thread: replies the number of its subscriptions that get the message.
 pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (channel, text) = (request.arg(1), request.arg(2));
+    let is_event = channel.starts_with(b"__key");
     let [channels, patterns] = &desk.channels;
     let by_pattern = patterns.iter().filter(|(pattern, _)| matches(pattern, channel));
     let all = channels.get(channel).map(|to| (None, to)).into_iter();
@@ -112,7 +117,12 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
             pattern.into_iter().chain([channel, text]).for_each(|part| reply.bulk(part));
         });
         sent += 1;
-        if session.waiting() > MAX_WAITING && session.ending != Ending::Now {
+        let waiting = session.waiting();
+        if is_event && waiting > PORTION && session.behind_since.is_none() {
+            session.behind_since = Some(desk.keyspace.time.tick());
+            desk.behind.push(*id);
+        }
+        if waiting > MAX_WAITING && session.ending != Ending::Now {
             session.ending = Ending::Now;
             desk.stats.add(Figure::SlowClosed, 1);
         }
@@ -121,4 +131,25 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
         }
     }
     Ok(reply.integer(sent))
+}
+
+/// PUBSUB CHANNELS and NUMPAT: the thread's channels that match, or its patterns.
+pub(super) fn names<const KIND: usize>(
+    desk: &mut Desk,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let pattern = request.from(2).next().unwrap_or(b"*");
+    let all = desk.channels[KIND].keys();
+    Ok(reply.bulks(&all.filter(|name| matches(pattern, name)).collect::<Vec<_>>()))
+}
+
+/// PUBSUB NUMSUB: each channel with the number of its subscribers in this thread.
+pub(super) fn numbers(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    reply.array(2 * (request.len() - 2));
+    for channel in request.from(2) {
+        reply.bulk(channel);
+        reply.bulk_integer(desk.channels[0].get(channel).map_or(0, Vec::len) as i64);
+    }
+    Ok(())
 }

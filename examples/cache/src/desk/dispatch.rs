@@ -1,10 +1,20 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::clock::Step;
+use crate::commands::table::MGET;
+use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
 
-/// A thread that has given so many bytes of replies to another one does something else before it goes on.
+/// A thread that has given so many bytes of replies, to another one or to an MGET of its own client, does
+/// something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
+
+/// A batch with longer replies goes back to the thread that has made them, once they have been copied.
+const LONG_REPLIES: usize = 128 * 1024;
+
+/// Once a thread has given so many bytes of replies to a transaction, its commands that only read are refused.
+const TRANSACTION_REPLIES: usize = 512 * 1024 * 1024;
 
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -20,8 +30,13 @@ impl Desk {
             }
             Err(refusal) => refusal,
             Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {
-                Ok(()) => return self.stats.add(Figure::Commands, 1),
-                Err(refusal) => refusal,
+                // It is counted where it runs.
+                Ok(()) if matches!(self.sessions[slot].ending, Ending::MovesTo(_)) => return,
+                Ok(()) => return self.stats.count(command, Of::Calls),
+                Err(refusal) => {
+                    self.stats.count(command, Of::Rejected);
+                    refusal
+                }
             },
         };
         self.refuse(slot, &refusal);
@@ -41,7 +56,9 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].queued = None;
+                let session = &mut self.sessions[request.client];
+                session.end_transaction();
+                session.watched = Vec::new();
                 let code = if refusal.0 == "OOM" { "OOM " } else { "" };
                 let why = format!("Transaction discarded because of: {code}{}", refusal.1);
                 Failure("EXECABORT", why.into())
@@ -65,9 +82,12 @@ impl Desk {
     /// piece: here at once, and elsewhere in one batch.
     fn execute(&mut self, slot: usize) -> Outcome {
         let session = &mut self.sessions[slot];
-        let mut queued = session.queued.take().ok_or("EXEC without MULTI")?;
+        let (mut queued, watched) = session.end_transaction().ok_or("EXEC without MULTI")?;
         if session.is_refused {
             return Err(Failure("EXECABORT", "Transaction discarded because of previous errors.".into()));
+        }
+        if !watched.iter().all(|&(hash, version)| self.keyspace.version(hash) == version) {
+            return Ok(session.reply(|reply| reply.null_array()));
         }
         session.reply(|reply| reply.array(queued.len()));
         session.held = Some(Vec::new());
@@ -81,11 +101,30 @@ impl Desk {
         Ok(self.release(slot))
     }
 
+    /// Goes on with an MGET: until it is done, the client is owed much and would have to wait, or a step is over. In a
+    /// transaction, until it is done.
+    pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        let step = Step::begin();
+        while let Some(key) = self.sessions[slot].rest.pop_front() {
+            let (is_resp3, spans) =
+                (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
+            let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
+            self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
+            let is_enough = self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) || step.is_over();
+            if is_enough && !is_joined {
+                break;
+            }
+        }
+        if self.sessions[slot].rest.is_empty() && !is_joined {
+            self.release(slot);
+        }
+    }
+
     /// All places in an array are reserved: messages may follow.
     fn release(&mut self, slot: usize) {
         let session = &mut self.sessions[slot];
         if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
-            session.reply(|reply| reply.out.extend(messages));
+            session.append(|reply| reply.out.extend(messages));
         }
     }
 
@@ -97,7 +136,16 @@ impl Desk {
         match command.run {
             Run::Client(_) => self.run_here(request),
             Run::Exec => self.execute(request.client)?,
-            Run::Key(_) => self.run_on_key(request),
+            // A subcommand's key follows its name.
+            Run::Key(_) => self.run_on_key(request, 1 + usize::from(command.name.contains('|'))),
+            // Each is a reply by itself: the whole of great values is never copied at once.
+            Run::EachKey(_, _, Fold::List) => {
+                let session = &mut self.sessions[request.client];
+                session.reply(|reply| reply.array(request.len() - 1));
+                session.rest = request.from(1).map(Box::from).collect();
+                session.held.get_or_insert_default();
+                self.go_on(request.client, request.is_joined);
+            }
             Run::EachKey(_, step, fold) => {
                 let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
                 for (key, part) in (1..request.len()).step_by(step).zip(0..) {
@@ -120,8 +168,8 @@ impl Desk {
         Ok(())
     }
 
-    fn run_on_key(&mut self, request: &Request<'_>) {
-        let (hash, thread) = self.shared.placement.of(request.arg(1));
+    fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
+        let (hash, thread) = self.shared.placement.of(request.arg(key));
         let request = Request { hash, ..*request };
         if thread == self.number {
             self.run_here(&request);
@@ -150,7 +198,9 @@ impl Desk {
         if limit > 0 && memory as u64 > limit && may_grow {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if session.subscriptions() > 0 && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
+        // WATCH may move a client, and its subscriptions would miss messages meanwhile.
+        let is_plain = session.is_resp3 && name != "watch";
+        if session.subscriptions() > 0 && !is_plain && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
@@ -159,9 +209,16 @@ impl Desk {
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.
     fn run_here(&mut self, request: &Request<'_>) {
-        let mut out = self.sessions[request.client].replies.open();
-        self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 });
-        self.sessions[request.client].replies.close(out);
+        let replies = &mut self.sessions[request.client].replies;
+        let (waiting, mut out) = (replies.waiting(), replies.open());
+        let start = out.len();
+        self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 }, waiting);
+        let replies = &mut self.sessions[request.client].replies;
+        // A confirmation is a message.
+        if replies.is_muted && !COMMANDS[usize::from(request.command)].name.ends_with("subscribe") {
+            out.truncate(start);
+        }
+        replies.close(out);
     }
 
     /// Reserves the place for a reply that comes later; with `parts`, in that many parts, which are folded.
@@ -177,7 +234,7 @@ impl Desk {
             return self.forward(thread, home, request);
         }
         let mut part = Vec::new();
-        self.perform(request, &mut Reply { out: &mut part, is_resp3: request.is_resp3 });
+        self.perform(request, &mut Reply { out: &mut part, is_resp3: request.is_resp3 }, 0);
         self.answer(home, &part);
     }
 
@@ -190,13 +247,24 @@ impl Desk {
     pub(crate) fn take(&mut self, from: usize, message: Message) {
         match message {
             Message::Work(batch) => self.work(from, batch),
-            Message::Done(batch) => batch.replies().for_each(|(home, reply)| self.answer(home, reply)),
+            Message::Done(batch) => {
+                batch.replies().for_each(|(home, reply)| self.answer(home, reply));
+                if batch.replies_len() > LONG_REPLIES {
+                    self.mailbox.send(from, Message::Used(batch));
+                }
+            }
+            Message::Used(batch) => drop(batch),
         }
     }
 
     /// Does what another thread asks for, and sends the replies back.
     fn work(&mut self, from: usize, mut batch: Batch) {
-        let rest = batch.run(REPLIES_AT_ONCE, |_, request, reply| self.perform(request, reply));
+        let rest = batch.run(REPLIES_AT_ONCE, |_, request, reply| {
+            let start = reply.out.len();
+            self.perform(request, reply, start);
+        });
+        // Ordering: see `events_underway`.
+        self.shared.events_underway.fetch_sub(batch.events, Ordering::Relaxed);
         self.publish_events();
         if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
@@ -204,17 +272,26 @@ impl Desk {
         self.mailbox.put_back(from, rest);
     }
 
-    /// Runs a command, or this thread's part of it. An error stands in place of its reply.
-    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>) {
-        let start = reply.out.len();
-        let outcome = match COMMANDS[usize::from(request.command)].run {
+    /// Runs a command, or this thread's part of it. An error stands in place of its reply. So many bytes wait already
+    /// for the client here.
+    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>, waiting: usize) {
+        let (start, sample) = (reply.out.len(), self.stats.start());
+        let command = &COMMANDS[usize::from(request.command)];
+        let is_too_long = request.is_joined && waiting > TRANSACTION_REPLIES;
+        let outcome = match command.run {
+            _ if is_too_long && command.flags.contains(Flags::READONLY) => {
+                Err(format!("the replies to the transaction are longer than {TRANSACTION_REPLIES} bytes")
+                    .into())
+            }
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
             Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
             Run::Exec | Run::Container => Ok(()),
         };
+        self.stats.stop(sample, request.command);
         if let Err(failure) = outcome {
             reply.out.truncate(start);
             reply.error(&failure);
+            self.stats.count(request.command, Of::Failed);
             self.stats.add(Figure::Errors, 1);
         }
     }
@@ -235,8 +312,10 @@ impl Desk {
             let shared = Arc::clone(&self.shared);
             for thread in (0..shared.threads()).filter(|&it| shared.channels(it) > 0) {
                 if thread == self.number {
-                    self.perform(request, reply);
+                    self.perform(request, reply, 0);
                 } else {
+                    // Ordering: see `events_underway`.
+                    shared.events_underway.fetch_add(request.args_len(), Ordering::Relaxed);
                     self.mailbox.forward(thread, None, request);
                 }
             }

@@ -48,6 +48,7 @@ impl Desk {
         let mut parser = std::mem::take(&mut self.sessions[slot].parser);
         let (mut consumed, step) = (0, Step::begin());
         self.sessions[slot].has_requests = false;
+        self.go_on(slot, false);
         while self.listens_to(slot)
             && let Some(len) = self.next_request(slot, &mut parser, &buffer[consumed..])
         {
@@ -60,7 +61,7 @@ impl Desk {
         let session = &mut self.sessions[slot];
         session.parser = parser;
         // What a client has sent after its end is dropped.
-        if session.ending == Ending::Open { consumed } else { buffer.len() }
+        if matches!(session.ending, Ending::Open | Ending::MovesTo(_)) { consumed } else { buffer.len() }
     }
 
     /// Whether a client is listened to: it is not to end, it is not owed too much, and the other threads
@@ -68,22 +69,25 @@ impl Desk {
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
-        session.is_paused = session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
+        let has_more = !session.rest.is_empty();
+        session.is_paused = has_more || session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
         session.ending == Ending::Open && !session.is_paused
     }
 
-    /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or not a
-    /// request, which ends the connection.
+    /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or left to
+    /// another thread, or not a request, which ends the connection.
     fn next_request(&mut self, slot: usize, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
         match parser.parse(buffer, self.trusts(slot)) {
             Ok(complete) => {
                 let len = complete?;
+                self.sessions[slot].begin();
                 self.dispatch(slot, &parser.request(buffer));
-                Some(len)
+                Some(len).filter(|_| !matches!(self.sessions[slot].ending, Ending::MovesTo(_)))
             }
             Err(violation) => {
                 self.stats.add(Figure::ProtocolErrors, 1);
                 let session = &mut self.sessions[slot];
+                session.begin();
                 session.reply(|reply| reply.error(&violation));
                 session.ending = Ending::WhenAnswered;
                 None

@@ -5,6 +5,7 @@ mod dispatch;
 mod input;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use shardwheel::Fired;
 use slab::Slab;
@@ -20,9 +21,9 @@ use crate::mail::{Mailbox, Message};
 use crate::protocol::parser::Parser;
 use crate::protocol::{Failure, Outcome, Reply, Request};
 use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, Ending, Session};
+use crate::session::{Address, Ending, Session, SessionId};
 use crate::shared::Shared;
-use crate::stats::{Figure, Stats};
+use crate::stats::{Figure, Of, Stats};
 
 /// Bytes that may wait for one client of a thread.
 const ALLOWANCE: usize = 64 * 1024 * 1024;
@@ -31,7 +32,9 @@ const CROWDED: usize = 64 * 1024 * 1024;
 const SMALL_ALLOWANCE: usize = 1024 * 1024;
 
 /// Keys that expire together: their memory is loaded at the same time.
-const FIRED_TOGETHER: usize = 32;
+pub(crate) const FIRED_TOGETHER: usize = 32;
+/// A subscriber that takes nothing for so long is not waited for any longer.
+const PATIENCE_TICKS: u64 = 10_000;
 
 pub(crate) struct Desk {
     pub(crate) number: usize,
@@ -48,6 +51,10 @@ pub(crate) struct Desk {
     /// Clients that have come in this round: their sockets are to be registered.
     pub(crate) newcomers: Vec<usize>,
     pub(crate) channels: Channels,
+    /// Clients with `behind_since`.
+    pub(crate) behind: Vec<SessionId>,
+    /// How many of them are waited for.
+    slow_subscribers: usize,
     pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
     /// What the other threads' keys and buffers take, as of the start of the round.
@@ -59,21 +66,34 @@ impl Desk {
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
         let (shared, stats) = (shared.clone(), shared.stats[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), shared.timers[number].clone(), stats.clone());
-        let (sessions, dirty, resuming, newcomers, channels) = Default::default();
+        let (sessions, dirty, resuming, newcomers, channels, behind) = Default::default();
         let settings = shared.settings.load_full();
         Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, settings, mailbox,
-            memory_of_others: 0,
+            number, shared, stats, keyspace, sessions, dirty, resuming, newcomers, channels, behind,
+            settings, mailbox, memory_of_others: 0, slow_subscribers: 0,
         }
     }
 
-    /// Takes on the clients that have come.
+    /// A client is to move, and what it asks for now is asked for there.
+    pub(crate) fn move_to(&mut self, slot: usize, thread: usize) {
+        let session = &mut self.sessions[slot];
+        session.skips_next = session.replies.is_muted;
+        session.ending = Ending::MovesTo(thread);
+    }
+
+    /// Takes on the clients that have come: new ones, and those from other threads with what they have sent there.
     pub(crate) fn welcome_all(&mut self) {
         let arrivals = std::mem::take(&mut *self.shared.arrivals(self.number));
         for mut session in arrivals {
             let slot = self.sessions.vacant_key();
-            self.stats.add(Figure::Connections, 1);
-            session.is_authenticated = self.settings.password.is_empty();
+            if session.ending == Ending::Open {
+                self.stats.add(Figure::Connections, 1);
+                session.is_authenticated = self.settings.password.is_empty();
+            } else {
+                session.ending = Ending::Open;
+                self.resuming.push(slot);
+            }
+            self.stats.add(Figure::Clients, 1);
             session.id.slot = slot;
             self.sessions.insert(session);
             self.put_off(slot);
@@ -81,13 +101,15 @@ impl Desk {
         }
     }
 
-    /// Lets a client go.
+    /// Lets a client go, to another thread or for good.
     pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
         let mut session = self.sessions.remove(slot);
         session.idle.take().and_then(|timer| self.keyspace.timers.cancel(timer));
         self.stats.sub(Figure::BufferBytes, std::mem::take(&mut session.counted));
-        if self.shared.dismiss() && self.shared.is_draining() {
+        self.stats.sub(Figure::Clients, 1);
+        if !matches!(session.ending, Ending::MovesTo(_)) && self.shared.dismiss() && self.shared.is_draining()
+        {
             self.mailbox.wake_all();
         }
         session
@@ -147,6 +169,29 @@ impl Desk {
         }
     }
 
+    /// Whether keys that are due wait: for a subscriber of events, of any thread, that is behind but takes them, or for
+    /// events on their way to other threads. So it is never cut off because many keys are due at once.
+    pub(crate) fn holds_timers(&mut self) -> bool {
+        let (now, sessions) = (self.keyspace.time.tick(), &mut self.sessions);
+        let mut are_read = 0;
+        self.behind.retain(|id| {
+            let Some(session) = sessions.get_mut(id.slot).filter(|it| it.id == *id) else { return false };
+            session.behind_since = session.behind_since.filter(|_| session.waiting() > pubsub::PORTION);
+            let is_read = |since| now.saturating_sub(since) < PATIENCE_TICKS && session.ending != Ending::Now;
+            are_read += usize::from(session.behind_since.is_some_and(is_read));
+            session.behind_since.is_some()
+        });
+        // Ordering: see `Shared`. What all threads read in each round is written only if it changes.
+        let before = std::mem::replace(&mut self.slow_subscribers, are_read);
+        if are_read != before {
+            let more = are_read.wrapping_sub(before);
+            self.shared.slow_subscribers.fetch_add(more, Ordering::Relaxed);
+        }
+        self.mailbox.is_clogged
+            || self.shared.events_underway.load(Ordering::Relaxed) > pubsub::PORTION
+            || self.shared.slow_subscribers.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {
         for some in all.chunks(FIRED_TOGETHER) {
             self.keyspace.warm(some.iter().filter_map(|fired| match fired.payload {
@@ -179,6 +224,7 @@ impl Desk {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
         let session = &mut self.sessions[slot];
+        session.active = self.keyspace.time.tick();
         if timeout > 0 {
             let moved = session.idle.and_then(|timer| self.keyspace.timers.reschedule(timer, due));
             session.idle = moved.or_else(|| self.keyspace.timers.schedule(due, Due::Idle(slot as u32)).ok());

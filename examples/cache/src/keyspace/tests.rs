@@ -15,7 +15,7 @@ impl Setting {
         let time = Time::new(Clock::start_now());
         let mut keys = Keyspace::new(time, scheduler, Arc::default());
         keys.events.wanted = Class::EXPIRED;
-        Self { keys, placement: Placement::new(1), advancer }
+        Self { keys, placement: Placement::new(1, false), advancer }
     }
 
     fn hash(&self, key: &str) -> Hash {

@@ -33,6 +33,8 @@ pub(crate) struct Batch {
     spans: Vec<Span>,
     pub(super) bytes: Vec<u8>,
     replies: Vec<u8>,
+    /// Bytes of what nobody waits for: events.
+    pub(crate) events: usize,
 }
 
 impl Batch {
@@ -43,6 +45,7 @@ impl Batch {
             self.bytes.extend_from_slice(arg);
             self.spans.push(Span::new(start, self.bytes.len()));
         }
+        self.events += if home.is_none() { request.args_len() } else { 0 };
         let &Request { command, is_resp3, is_joined, hash, .. } = request;
         let spans_end = self.spans.len() as u32;
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
@@ -75,8 +78,8 @@ impl Batch {
             return None;
         }
         let (spans, bytes) = (std::mem::take(&mut self.spans), std::mem::take(&mut self.bytes));
-        let items = self.items.split_off(done);
-        Some(Self { items, start, spans, bytes, replies: Vec::new() })
+        let (items, events) = (self.items.split_off(done), std::mem::take(&mut self.events));
+        Some(Self { items, start, spans, bytes, replies: Vec::new(), events })
     }
 
     /// Whether a reply is wanted.
@@ -91,6 +94,10 @@ impl Batch {
             start = item.reply_end;
             Some((item.home?, reply))
         })
+    }
+
+    pub(crate) fn replies_len(&self) -> usize {
+        self.replies.len()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -32,6 +32,9 @@ pub(crate) enum Message {
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
+    /// A batch with long replies, once they have been copied. If the thread that has made them frees them, too, their
+    /// memory is there for the next ones at once.
+    Used(Batch),
 }
 
 struct Bell {

@@ -59,6 +59,11 @@ impl<'a> Request<'a> {
         self.spans.get(index..).unwrap_or_default().iter().map(move |span| span.of(bytes))
     }
 
+    /// The bytes of all arguments.
+    pub(crate) fn args_len(&self) -> usize {
+        self.from(0).map(<[u8]>::len).sum()
+    }
+
     /// Whether an argument is this word, in any case.
     pub(crate) fn is(&self, index: usize, word: &str) -> bool {
         self.arg(index).eq_ignore_ascii_case(word.as_bytes())

@@ -68,6 +68,11 @@ impl Reply<'_> {
         self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" }]);
     }
 
+    /// A null where there would be an array.
+    pub(crate) fn null_array(&mut self) {
+        self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"*-1\r\n" }]);
+    }
+
     pub(crate) fn bulk_or_null(&mut self, bytes: Option<impl AsRef<[u8]>>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),

@@ -1,17 +1,28 @@
 //! A reply that is made of several: one for each key of the request, or one for each thread.
 
+use std::collections::BTreeSet;
+
+use crate::protocol::parser::Parser;
 use crate::protocol::{Reply, parse_i64};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// All parts say the same, or there is only one.
     Same,
-    /// Each part is a number.
+    /// One of those that are not null, nor errors, by chance.
+    Any,
+    /// If the parts are no numbers, as `Any`.
     Sum,
-    /// Each part is an element of an array.
+    /// None: each part is a reply, and they follow the header of an array.
     List,
     /// Each part is an array, whose elements are elements of the whole.
     Elements,
+    /// Each part is an array of strings. The whole is an array of them, each once.
+    Distinct,
+    /// The same, of which the whole is the number.
+    Count,
+    /// Each part is an array of names, the same in all parts, and numbers, which are added up.
+    Pairs,
 }
 
 pub(crate) struct Gather {
@@ -35,20 +46,44 @@ impl Gather {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
-        let numbers = || self.parts.iter().filter_map(|part| number(part));
         match self.fold {
-            Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
-            Fold::Sum => reply.integer(numbers().map(|(number, _)| number).sum()),
-            Fold::List => {
-                reply.array(self.parts.len());
-                self.parts.iter().for_each(|part| reply.out.extend_from_slice(part));
+            Fold::Same | Fold::List => reply.out.extend_from_slice(&self.parts[0]),
+            Fold::Sum if number(&self.parts[0]).is_some() => reply
+                .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
+            Fold::Any | Fold::Sum => {
+                let is_null = |part: &[u8]| matches!(part, b"_\r\n" | b"$-1\r\n" | [b'-', ..]);
+                let found: Vec<_> = self.parts.iter().filter(|part| !is_null(part)).collect();
+                reply.out.extend_from_slice(fastrand::choice(found).unwrap_or(&self.parts[0]));
+            }
+            Fold::Distinct | Fold::Count => {
+                let all: BTreeSet<_> = self.parts.iter().flat_map(|part| strings(part)).collect();
+                if self.fold == Fold::Count {
+                    return reply.integer(all.len() as i64);
+                }
+                reply.bulks(&Vec::from_iter(all));
+            }
+            Fold::Pairs => {
+                let parts: Vec<_> = self.parts.iter().map(|part| strings(part)).collect();
+                reply.array(parts[0].len());
+                for at in (0..parts[0].len()).step_by(2) {
+                    reply.bulk(&parts[0][at]);
+                    reply.integer(parts.iter().filter_map(|part| parse_i64(&part[at + 1])).sum());
+                }
             }
             Fold::Elements => {
-                reply.array(numbers().map(|(len, _)| len as usize).sum());
-                numbers().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
+                let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();
+                reply.array(arrays.iter().map(|&(len, _)| len as usize).sum());
+                arrays.iter().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
             }
         }
     }
+}
+
+/// The strings of an array: a request is one, too.
+fn strings(array: &[u8]) -> Vec<Vec<u8>> {
+    let mut parser = Parser::default();
+    let _ = parser.parse(array, true);
+    parser.request(array).from(0).map(<[u8]>::to_vec).collect()
 }
 
 /// The number in the first line of a reply, an integer or the length of an array, and what follows it.

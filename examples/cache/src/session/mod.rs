@@ -5,11 +5,12 @@
 pub(crate) mod gather;
 pub(crate) mod replies;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use mio::net::TcpStream;
-use shardwheel::Key;
+use shardwheel::{Key, Tick};
 
+use crate::keyspace::Hash;
 use crate::mail::batch::Batch;
 use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
@@ -37,8 +38,12 @@ pub(crate) enum Ending {
     Open,
     /// As soon as it has got all that it is owed. It is not listened to any more.
     WhenAnswered,
+    /// As soon as no reply is missing. Then another thread takes it on, with what it has not been written yet.
+    MovesTo(usize),
     Now,
 }
+
+type Versions = Vec<(Hash, u64)>;
 
 #[derive(Default)]
 pub(crate) struct Session {
@@ -59,13 +64,26 @@ pub(crate) struct Session {
     pub(crate) queued: Option<Box<Batch>>,
     /// One of these commands was refused: EXEC runs none.
     pub(crate) is_refused: bool,
-    /// Messages while EXEC reserves the places of its replies: no message may come between them.
+    /// The keys that it watches, with their versions. They belong to its thread.
+    pub(crate) watched: Versions,
+    /// The slot of these keys.
+    pub(crate) slot: u64,
+    /// The keys of an MGET that have not been looked up. It is not listened to before they are.
+    pub(crate) rest: VecDeque<Box<[u8]>>,
+    /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
     pub(crate) held: Option<Vec<u8>>,
+    /// CLIENT REPLY OFF and SKIP: no request is replied, or the next one is not.
+    pub(crate) is_silent: bool,
+    pub(crate) skips_next: bool,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
+    /// The tick at which it has been active.
+    pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
+    /// Events of keys wait for it, much of them. Since this tick, it has taken nothing.
+    pub(crate) behind_since: Option<Tick>,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
     /// Whether a step has ended before its requests: the rest comes in the next round, before more is read.
@@ -77,8 +95,9 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
-        let queued = self.queued.as_ref().map_or(0, |it| it.memory()) + self.held_bytes();
-        buffers + queued + self.name.capacity() + self.channel_bytes
+        let queued = self.queued.as_ref().map_or(0, |it| it.memory()) + size_of_val(&self.watched[..]);
+        let rest = self.rest.capacity() * size_of::<Box<[u8]>>() + self.held_bytes();
+        buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
 
     /// Bytes that wait for it.
@@ -94,8 +113,25 @@ impl Session {
         self.channels.iter().map(HashSet::len).sum()
     }
 
+    /// Ends a transaction: what is queued for it, and watched.
+    pub(crate) fn end_transaction(&mut self) -> Option<(Box<Batch>, Versions)> {
+        Some((self.queued.take()?, std::mem::take(&mut self.watched)))
+    }
+
+    /// The next request begins: CLIENT REPLY says whether it is replied.
+    pub(crate) fn begin(&mut self) {
+        self.replies.is_muted = std::mem::take(&mut self.skips_next) || self.is_silent;
+    }
+
     /// Appends a reply, or several, after all that the client has asked for before.
     pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        if !self.replies.is_muted {
+            self.append(write);
+        }
+    }
+
+    /// Appends what comes although replies are muted.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
         let mut out = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
         self.replies.close(out);
@@ -105,7 +141,7 @@ impl Session {
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
         match &mut self.held {
             Some(out) => write(&mut Reply { out, is_resp3: self.is_resp3 }),
-            None => self.reply(write),
+            None => self.append(write),
         }
     }
 }

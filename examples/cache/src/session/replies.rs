@@ -12,8 +12,12 @@ const KEPT_BYTES: usize = 4 * 1024;
 
 enum Slot {
     Staged(Vec<u8>),
-    /// Another thread answers, or several threads answer parts of it.
-    Missing(Option<Box<Gather>>),
+    /// Another thread answers, or several threads answer parts of it. If it is muted, the answer only says that the
+    /// command has run: a client does not move before.
+    Missing {
+        gather: Option<Box<Gather>>,
+        is_muted: bool,
+    },
 }
 
 #[derive(Default)]
@@ -26,6 +30,8 @@ pub(crate) struct Replies {
     first: u64,
     /// The length of other threads' recent replies, on average; `None` before the first.
     usual: Option<usize>,
+    /// What is asked for now is not replied.
+    pub(crate) is_muted: bool,
 }
 
 /// A client is not listened to while this many of its replies are missing, or this many bytes of them,
@@ -53,7 +59,8 @@ impl Replies {
 
     /// Reserves the next place for a reply that others give. Returns its number.
     pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
-        self.slots.push_back(Slot::Missing(gather.map(Box::new)));
+        let (gather, is_muted) = (gather.map(Box::new), self.is_muted);
+        self.slots.push_back(Slot::Missing { gather, is_muted });
         self.first + self.slots.len() as u64 - 1
     }
 
@@ -61,16 +68,17 @@ impl Replies {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
         let Some(slot) = self.slots.get_mut(number.wrapping_sub(self.first) as usize) else { return };
-        let Slot::Missing(gather) = slot else { return };
+        let Slot::Missing { gather, is_muted } = slot else { return };
         if let Some(gather) = gather
             && !gather.add(part, reply)
         {
             return;
         }
-        let gather = gather.take();
+        let (gather, is_muted) = (gather.take(), *is_muted);
         let mut staged = Vec::new();
         let buffer = if number == self.first { &mut self.out } else { &mut staged };
         match gather {
+            _ if is_muted => {}
             Some(gather) => gather.write(buffer),
             None => buffer.extend_from_slice(reply),
         }

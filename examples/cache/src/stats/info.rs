@@ -7,14 +7,17 @@ use crate::commands::client::REDIS_VERSION;
 use crate::desk::Desk;
 use crate::protocol::{Outcome, Reply, Request};
 
+const ON_DEMAND: &str = "Commandstats";
+
 pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let asked: Vec<_> = request.from(1).map(<[u8]>::to_ascii_lowercase).collect();
     let is_wanted = |name: &str| {
         let is_asked = |section: &Vec<u8>| match &section[..] {
-            b"all" | b"everything" | b"default" => true,
+            b"all" | b"everything" => true,
+            b"default" => name != ON_DEMAND,
             section => section.eq_ignore_ascii_case(name.as_bytes()),
         };
-        asked.is_empty() || asked.iter().any(is_asked)
+        asked.iter().any(is_asked) || asked.is_empty() && name != ON_DEMAND
     };
     let wanted = sections(desk).into_iter().filter(|(name, _)| is_wanted(name));
     let texts: Vec<_> = wanted.map(|(name, lines)| format!("# {name}\n{lines}")).collect();
@@ -40,30 +43,43 @@ fn sections(desk: &Desk) -> [(&'static str, String); 10] {
         "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
          mem_clients_normal:{buffers}\nmaxmemory:{max_memory}\nmaxmemory_policy:noeviction\n"
     );
-    let counters = COUNTERS.iter().map(|&(figure, name)| format!("{name}:{}\n", sum(&shared.stats, figure)));
-    let [scheduled, extended, fired, cancelled, pending] =
-        shared.timers.iter().fold([0; 5], |sums, shard| {
-            let it = shard.stats();
-            let all = [it.scheduled, it.extended, it.fired, it.cancelled, it.pending as u64];
-            std::array::from_fn(|at| sums[at] + all[at])
-        });
-    let timers = format!(
-        "timers_scheduled:{scheduled}\ntimers_extended:{extended}\ntimers_fired:{fired}\n\
-         timers_cancelled:{cancelled}\ntimers_pending:{pending}\n"
-    );
     let keyspace = format!("db0:keys={keys},expires={expiring},avg_ttl=0\n");
     [
         ("Server", server),
         ("Clients", format!("connected_clients:{clients}\nmaxclients:{max_clients}\nblocked_clients:0\n")),
         ("Memory", memory),
         ("Persistence", "loading:0\nrdb_bgsave_in_progress:0\naof_enabled:0\n".into()),
-        ("Stats", counters.collect()),
+        ("Stats", counts(desk)),
         ("Replication", "role:master\nconnected_slaves:0\n".into()),
         ("CPU", format!("used_cpu_sys:{system:.6}\nused_cpu_user:{user:.6}\n")),
+        (ON_DEMAND, command_counts(desk)),
         ("Cluster", "cluster_enabled:0\n".into()),
-        ("Timers", timers),
         ("Keyspace", if keys > 0 { keyspace } else { String::new() }),
     ]
+}
+
+fn counts(desk: &Desk) -> String {
+    let all = &desk.shared.stats;
+    let calls: u64 = commands(all).map(|(_, [calls, ..])| calls).sum();
+    let patterns = sum(all, Figure::Patterns);
+    let channels = (0..all.len()).map(|it| desk.shared.channels(it)).sum::<usize>().saturating_sub(patterns);
+    let head = format!(
+        "total_commands_processed:{calls}\nevicted_keys:0\npubsub_channels:{channels}\n\
+         pubsub_patterns:{patterns}\n"
+    );
+    let counters = FIGURES.iter().filter(|(_, kind, _)| *kind == "counter");
+    counters.fold(head, |text, &(figure, _, name)| text + &format!("{name}:{}\n", sum(all, figure)))
+}
+
+fn command_counts(desk: &Desk) -> String {
+    let line = |(name, [calls, nanos, rejected, failed]): (_, [u64; 4])| {
+        let (micros, each) = (nanos / 1_000, nanos as f64 / 1e3 / calls.max(1) as f64);
+        format!(
+            "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},rejected_calls={rejected},\
+             failed_calls={failed}\n"
+        )
+    };
+    commands(&desk.shared.stats).map(line).collect()
 }
 
 /// The process's time in seconds, in the kernel and in the program, and its memory in bytes, if the

@@ -1,6 +1,7 @@
 //! Accepting, reading, writing and closing. No socket blocks, so no signal interrupts a call.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use mio::Interest;
 
@@ -26,7 +27,9 @@ impl Worker {
     pub(super) fn read(&mut self, slot: usize, is_last: bool) -> bool {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
-        if session.ending != Ending::Open || session.is_paused || session.has_requests {
+        // What comes after an MGET that goes on may be the end.
+        let is_busy = session.is_paused || session.has_requests || !session.rest.is_empty();
+        if session.ending != Ending::Open || is_busy {
             return false;
         }
         let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
@@ -51,27 +54,38 @@ impl Worker {
         has_more
     }
 
-    /// Writes to all clients that are owed something; closes those that are to be closed.
+    /// Writes to all clients that are owed something; closes those that are to be closed, and sends others
+    /// to the threads to which they move.
     pub(super) fn write_all(&mut self) {
         for slot in std::mem::take(&mut self.desk.dirty) {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
             let written = write(session);
             self.desk.stats.add(Figure::BytesOut, written);
-            let is_written = session.replies.are_there() && session.replies.ready().is_empty();
-            let is_served = session.ending != Ending::Open && is_written;
+            let to = if let Ending::MovesTo(it) = session.ending { Some(it) } else { None };
+            // What a client has not read moves with it.
+            let is_written = to.is_some() || session.replies.ready().is_empty();
+            let is_served = session.ending != Ending::Open && session.replies.are_there() && is_written;
             if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
                 if written > 0 {
                     // A client that takes a long reply slowly is not idle.
                     self.desk.put_off(slot);
+                    let session = &mut self.desk.sessions[slot];
+                    session.behind_since = session.behind_since.map(|_| session.active);
                 }
                 continue;
             }
+            let shared = Arc::clone(&self.desk.shared);
+            let arrivals = to.map(|it| shared.arrivals(it));
             let mut session = self.desk.dismiss(slot);
             if let Some(stream) = &mut session.stream {
                 // If it fails, the poller has lost the stream.
                 let _ = self.poll.registry().deregister(stream);
+            }
+            if let Some((thread, mut arrivals)) = to.zip(arrivals) {
+                arrivals.push_back(session);
+                self.desk.mailbox.wake(thread);
             }
         }
     }

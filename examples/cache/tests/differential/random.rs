@@ -57,6 +57,7 @@ fn argument(chance: &mut Chance, kind: char) -> Vec<&'static str> {
     match kind {
         'k' => vec![chance.one_of(KEYS)],
         'v' => vec![chance.one_of(VALUES)],
+        'i' => vec![chance.one_of(&["0", "1", "5", "40", "-1", "x", "9223372036854775807"])],
         't' => vec![chance.one_of(TIMES)],
         'o' if chance.below(3) == 0 => vec![],
         'o' => {
@@ -84,6 +85,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("PSETEX", "ktv"),
     ("SETNX", "kv"),
     ("GETSET", "kv"),
+    ("APPEND", "kv"),
+    ("STRLEN", "k"),
+    ("GETRANGE", "kvv"),
+    ("SETRANGE", "kiv"),
     ("TOUCH", "kk"),
     ("GETEX", "k"),
     ("GETEX", "ko"),
@@ -146,6 +151,13 @@ fn play(seed: u64, is_resp3: bool, has_transactions: bool) {
                 let word = chance.one_of(&["MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "NONSENSE"]);
                 commands.insert(chance.below(commands.len()), vec![word]);
             }
+            // The keys of a client's WATCHes belong to one thread.
+            let mut watch = || match chance.below(8) {
+                0 => vec![vec!["UNWATCH"], vec!["WATCH", chance.one_of(KEYS)]],
+                _ => Vec::new(),
+            };
+            let all = commands.into_iter().flat_map(|args| [watch(), vec![args]].concat());
+            commands = all.collect();
         }
         let stream: Vec<_> = commands.iter().flat_map(|args| encode(args)).collect();
         pair.cache.send(&stream);

@@ -42,6 +42,8 @@ macro_rules! scripts {
 }
 
 scripts! {
+    names_and_sets_of_keys
+    watched_keys
     values
     integers
     deadlines
@@ -49,8 +51,48 @@ scripts! {
     transactions_without_memory
     getex
     keys_and_the_server
+    what_clients_rarely_send
     a_subscriber
     a_subscriber_by_pattern
+    parts_of_strings
+    sums_of_decimals
+}
+
+#[test]
+fn the_events_of_a_new_name() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    pair.same("config set notify-keyspace-events KEA");
+    let mut listeners = pair.another();
+    listeners.same("psubscribe *");
+    for line in
+        ["set {t}a 1", "set {t}b 2 ex 100", "rename {t}a {t}b", "renamenx {t}b {t}c", "msetnx {t}x 1 {t}y 2"]
+    {
+        pair.same(line);
+    }
+    for number in 0..18 {
+        assert_eq!(listeners.cache.read(), listeners.redis.read(), "{number}");
+    }
+}
+
+/// All that each server replies to a pipeline whose last command is replied with `end`.
+#[test]
+fn muted_replies() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let lines = "client reply skip|set a 1|get a|client reply off|ping|nonsense|get a b|client reply skip|ping|\
+                 subscribe c|unsubscribe c|client reply on|ping|client reply skip|client reply on|get a|\
+                 client reply skip|client reply skip|get a|get a|client reply skip|nonsense|multi|\
+                 get a|exec|echo end";
+    let stream: Vec<_> =
+        lines.split('|').flat_map(|line| encode(&line.split(' ').collect::<Vec<_>>())).collect();
+    let replies = |client: &mut Client| {
+        client.send(&stream);
+        let mut all = vec![client.read()];
+        while all.last() != Some(&Value::bulk("end")) {
+            all.push(client.read());
+        }
+        all
+    };
+    assert_eq!(replies(&mut pair.cache), replies(&mut pair.redis));
 }
 
 /// A scan from start to end.
@@ -229,6 +271,19 @@ fn misses() {
     assert_eq!(cache, redis);
 }
 
+/// A pipeline's commands see what those before them did, whichever threads run them.
+#[test]
+fn a_random_key_is_found_behind_its_set() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for round in 0..30 {
+        let set = ["SET", &format!("key{round}"), "value"];
+        let stream = [encode(&["FLUSHALL"]), encode(&set), encode(&["RANDOMKEY"])].concat();
+        pair.cache.send(&stream);
+        pair.redis.send(&stream);
+        (0..3).for_each(|_| assert_eq!(pair.cache.read(), pair.redis.read()));
+    }
+}
+
 /// A client that came while there was a password needs none once there is none.
 #[test]
 fn a_password_that_goes() {
@@ -266,7 +321,7 @@ fn errors_with_any_bytes() {
     }
 }
 
-/// Who hears what, by channels and patterns, in order.
+/// Who hears what, by channels and patterns, in order; and what PUBSUB says of clients of all threads.
 #[test]
 fn patterns_of_channels() {
     let Some((mut pair, _servers)) = Pair::connect() else { return };
@@ -281,6 +336,11 @@ fn patterns_of_channels() {
     }
     listeners[2].same("PSUBSCRIBE \\*");
     listeners[4].same("SUBSCRIBE other");
+    for line in
+        ["PUBSUB CHANNELS", "PUBSUB CHANNELS n*", "PUBSUB NUMPAT", "PUBSUB NUMSUB news other none news"]
+    {
+        pair.same(line);
+    }
     for channel in ["news", "nxws", "other", "*", "none"] {
         pair.same_args(&["PUBLISH", channel, "text"]);
     }
@@ -293,5 +353,17 @@ fn patterns_of_channels() {
             all
         });
         assert_eq!(cache, redis);
+    }
+}
+
+/// A text of digits may be too long for a number.
+#[test]
+fn long_decimals() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for len in [5_119, 5_120, 100_000] {
+        let number = format!("1.{}1", "0".repeat(len - 3));
+        pair.same_args(&["set", "f", &number]);
+        let reply = pair.same_args(&["incrbyfloat", "f", "1"]);
+        assert_eq!(reply == Value::Error("ERR value is not a valid float".into()), len >= 5_120);
     }
 }

@@ -73,3 +73,20 @@ fn a_stuck_client_does_not_prevent_the_end() {
     server.signal("-TERM");
     assert!(server.process.wait().expect("its end").success());
 }
+
+/// A long reply that is given in pieces, and what stands behind it, are whole.
+#[test]
+fn a_signal_waits_for_a_long_reply() {
+    let mut server = Server::cache(TWO);
+    let mut client = server.connect();
+    let keys: Vec<_> = (0..100).map(|key| format!("key{key}")).collect();
+    keys.iter().for_each(|key| _ = client.run_args(&["SET", key, &"x".repeat(1 << 20)]));
+    let ask = encode(&[&["MGET".to_owned()], &keys[..]].concat());
+    client.send(&[&ask[..], &encode(&["PING"]), &ask].concat());
+    assert!(client.hears_within(std::time::Duration::from_secs(30)));
+    server.signal("-TERM");
+    let replies = client.read_to_end();
+    assert_eq!((replies.len(), replies[0].elements().len()), (3, keys.len()));
+    assert!(replies[0] == replies[2]);
+    assert!(server.process.wait().expect("its end").success());
+}

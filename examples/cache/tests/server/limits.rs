@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::TWO;
 use super::support::Server;
-use super::support::client::{Value, encode};
+use super::support::client::{Client, Value, encode};
 use super::time::wait_for;
 
 #[test]
@@ -149,6 +149,66 @@ fn ask_and_never_read(server: &Server) -> TcpStream {
     stream
 }
 
+/// A great value arrives whole, whichever thread has its key, and whatever comes with it.
+#[test]
+fn great_values_of_all_threads_arrive_whole() {
+    let server = Server::cache(&["--threads", "3"]);
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let value = |key: usize| format!("{key}-").repeat(700_000 + key);
+    for key in 0..12 {
+        let (name, great, small) = (format!("key{key}"), value(key), key.to_string());
+        let requests = [
+            vec!["SET", &name, &great],
+            vec!["SET", &name, &small, "GET"],
+            vec!["SET", &name, &great, "EX", "1000"],
+            vec!["STRLEN", &name],
+            vec!["SET", &name, &great, "NX"],
+            vec!["SET", &name, &great, "NONSENSE"],
+            vec!["GETSET", &name, &great],
+            vec!["TTL", &name],
+            vec!["SETEX", &name, "1000", &great],
+            vec!["APPEND", &name, &great],
+            vec!["MSET", "a", &great, "b", &great, &name, &great],
+            vec!["WATCH", &name],
+            vec!["SET", "elsewhere1", &great],
+            vec!["SET", "elsewhere2", &great],
+            vec!["UNWATCH"],
+            vec!["MULTI"],
+            vec!["SET", &name, &great],
+            vec!["SET", "elsewhere3", &great],
+            vec!["EXEC"],
+            vec!["MGET", &name, "elsewhere1", "elsewhere2", "elsewhere3", "a", "b"],
+            vec!["ECHO", &small],
+        ];
+        let stream: Vec<_> = requests.iter().flat_map(|request| encode(request)).collect();
+        let mut writer = client.stream.try_clone().expect("a writer");
+        let written = std::thread::spawn(move || writer.write_all(&stream));
+        let mut is = |expected: Value| {
+            let (read, text) = (client.read(), format!("{:.60}", format!("{expected:?}")));
+            assert!(read == expected, "key {key}: {:.60} in place of {text}", format!("{read:?}"));
+        };
+        let ok = || Value::Simple("OK".into());
+        let len = great.len() as i64;
+        [ok(), Value::bulk(&great), ok(), Value::Integer(len), Value::NullBulk].into_iter().for_each(&mut is);
+        is(Value::Error("ERR syntax error".into()));
+        [Value::bulk(&great), Value::Integer(-1), ok(), Value::Integer(2 * len)]
+            .into_iter()
+            .for_each(&mut is);
+        [ok(), ok(), ok(), ok(), ok(), ok()].into_iter().for_each(&mut is);
+        (0..2).for_each(|_| is(Value::Simple("QUEUED".into())));
+        is(Value::Array(vec![ok(), ok()]));
+        is(Value::Array(vec![Value::bulk(&great); 6]));
+        is(Value::bulk(&small));
+        written.join().expect("the writer").expect("all is sent");
+        assert_eq!(other.run_args(&["GET", &name]), Value::bulk(&great));
+    }
+    other.run("FLUSHALL");
+    let used = |client: &mut Client| -> usize {
+        super::observe::info(&client.run("INFO memory").text(), "used_memory").parse().expect("a number")
+    };
+    super::time::wait_for(|| used(&mut other) < 100_000);
+}
+
 /// A client that has sent all its requests and waits for the end gets all replies, and the end.
 #[test]
 fn a_client_that_sends_nothing_more_is_answered_and_closed() {
@@ -207,27 +267,5 @@ fn bad_flags_are_refused() {
         let text = String::from_utf8(output.stderr).expect("text");
         assert!(text.contains(&format!("'{value}' for '{flag} ")) && text.contains(why), "{text}");
         assert_eq!(output.status.code(), Some(2));
-    }
-}
-
-/// A pipeline is worked on in steps that end by time. A thousand commands that each walk over all
-/// keys: another client is answered before the last of them has run, in the thread of the client, and
-/// in one that gets them as messages.
-#[test]
-fn a_pipeline_of_slow_commands_lets_others_in() {
-    for threads in ["1", "2"] {
-        let server = Server::cache(&["--threads", threads]);
-        let set = (0..20_000).flat_map(|key| encode(&["SET", &format!("{{t}}{key}"), "value"]));
-        let mut other = server.connect();
-        other.send(&set.collect::<Vec<_>>());
-        (0..20_000).for_each(|_| assert_eq!(other.read().text(), "OK"));
-        // One in each thread.
-        for number in 0..2 {
-            let (mut client, last) = (server.connect(), format!("{{t}}last{number}"));
-            client.send(&[encode(&["KEYS", "none"]).repeat(1_000), encode(&["SET", &last, "1"])].concat());
-            assert_eq!(client.read(), Value::Array(Vec::new()));
-            let seen = other.run(&format!("GET {last}"));
-            assert_eq!(seen, Value::NullBulk, "{threads} threads: it waited for all of the commands");
-        }
     }
 }

@@ -5,15 +5,35 @@ use super::TWO;
 use super::support::Server;
 use super::support::client::Value;
 
-/// The password comes from the environment, and no other user can see it.
+#[test]
+fn the_program_says_its_version() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cache")).arg("--version").output().expect("it ran");
+    let version = concat!("cache ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), version);
+}
+
+/// The password comes from a file or the environment, and no other user can see it.
 #[test]
 fn the_password_is_not_in_the_list_of_processes() {
-    let server = Server::cache_in(TWO, &[("CACHE_REQUIREPASS", "secret")]);
-    let mut client = server.connect();
-    assert_eq!(client.run("GET a"), Value::Error("NOAUTH Authentication required.".into()));
-    assert_eq!(client.run("AUTH secret").text(), "OK");
-    let line = std::fs::read(format!("/proc/{}/cmdline", server.process.id())).expect("its arguments");
-    assert!(!line.windows(6).any(|it| it == b"secret"));
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("password");
+    std::fs::write(&file, "secret\n").expect("a file");
+    let path = file.to_str().expect("a path");
+    for (args, variables) in [
+        (&["--threads", "2", "--requirepass-file", path][..], &[][..]),
+        (TWO, &[("CACHE_REQUIREPASS", "secret")]),
+        (&["--requirepass-file", path], &[("CACHE_REQUIREPASS", "other")]),
+    ] {
+        let server = Server::cache_in(args, variables);
+        let mut client = server.connect();
+        assert_eq!(client.run("GET a"), Value::Error("NOAUTH Authentication required.".into()));
+        assert_eq!(client.run("AUTH secret").text(), "OK");
+        let line = std::fs::read(format!("/proc/{}/cmdline", server.process.id())).expect("its arguments");
+        assert!(!line.windows(6).any(|it| it == b"secret"));
+    }
+    std::fs::write(&file, "\n").expect("a file");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_cache"));
+    let output = program.args(["--requirepass-file", path]).output().expect("it ran");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the file is empty"));
 }
 
 /// By default the system places the threads, of which there is one for every two cores; with `--pin` each has

@@ -60,7 +60,7 @@ fn the_last_deadline_counts() {
 /// A flush leaves nothing behind, neither keys nor events nor timers.
 #[test]
 fn a_flush_ends_all_timers() {
-    let server = Server::cache(TWO);
+    let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
     let mut client = server.connect();
     let stream: Vec<_> =
         (0..20_000).flat_map(|key| encode(&["SET", &format!("k{key}"), "v", "EX", "100"])).collect();
@@ -69,7 +69,7 @@ fn a_flush_ends_all_timers() {
     assert_eq!(client.run("FLUSHALL").text(), "OK");
     assert_eq!(client.run("DBSIZE").integer(), 0);
     assert_eq!(client.run("SET k1 again").text(), "OK");
-    wait_for(|| super::observe::info(&client.run("INFO timers").text(), "timers_pending") == "0");
+    wait_for(|| super::observe::metric(&server, "timers_pending") == 0);
     assert_eq!(client.run("GET k1").text(), "again");
 }
 

@@ -16,6 +16,7 @@ const START: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     pub(crate) process: Child,
     pub(crate) address: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 impl Server {
@@ -40,15 +41,20 @@ impl Server {
             .spawn()
             .expect("the program starts");
         let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
-        let line = lines.next().expect("a line").expect("text");
-        let address = line.strip_prefix("listening on ").expect("the address").parse().expect("an address");
-        Self { process, address }
+        let mut line = || lines.next().expect("a line").expect("text");
+        let address = line().strip_prefix("listening on ").expect("the address").parse().expect("an address");
+        let metrics = args.contains(&"--metrics").then(|| {
+            let line = line();
+            let url = line.strip_prefix("metrics on http://").expect("the address of metrics");
+            url.strip_suffix("/metrics").expect("a path").parse().expect("an address")
+        });
+        Self { process, address, metrics }
     }
 
-    /// Debian's Redis. `None`, with a message, if it is not there.
+    /// Debian's Redis. `None`, with a message, if it is not there and cannot be installed.
     pub(crate) fn redis() -> Option<Self> {
         if !is_installed("redis-server") {
-            skip("there is no redis-server");
+            skip("there is no redis-server, and apt-get cannot install it");
             return None;
         }
         (0..5).find_map(|_| Self::redis_on_a_free_port())
@@ -72,7 +78,7 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server starts");
-        let mut server = Self { process, address };
+        let mut server = Self { process, address, metrics: None };
         let start = Instant::now();
         while start.elapsed() < START {
             if server.process.try_wait().expect("its state").is_some() {
@@ -114,6 +120,31 @@ impl Server {
         self.address.port().to_string()
     }
 
+    /// The memory that the process has, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it has had.
+    pub(crate) fn peak(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> usize {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("its memory");
+        let kib: usize = line.trim().strip_suffix(" kB").expect("a unit").parse().expect("a number");
+        kib << 10
+    }
+
+    /// The pages that the kernel has given it so far.
+    pub(crate) fn page_faults(&self) -> usize {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its state");
+        let fields = stat.rsplit(") ").next().expect("fields");
+        fields.split(' ').nth(7).and_then(|it| it.parse().ok()).expect("a number")
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
@@ -150,9 +181,27 @@ pub(crate) fn skip(why: &str) {
     writeln!(std::io::stderr(), "skipped: {why}").expect("an output for errors");
 }
 
-/// Whether a program of Debian's packages `redis-server` and `redis-tools` is there.
+/// Whether a program of Debian's packages `redis-server` and `redis-tools` is there, perhaps now.
 pub(crate) fn is_installed(program: &str) -> bool {
-    let mut command = Command::new(program);
-    let tried = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    tried.is_ok_and(|it| it.success())
+    let runs = |program: &str| {
+        let mut command = Command::new(program);
+        command
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|it| it.success())
+    };
+    let install = || {
+        let packages = ["install", "-y", "-qq", "redis-server", "redis-tools"];
+        let is_root =
+            std::fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0);
+        let mut apt = if is_root { Command::new("apt-get") } else { Command::new("sudo") };
+        if !is_root {
+            apt.args(["-n", "apt-get"]);
+        }
+        apt.args(packages).stdout(Stdio::null()).status().is_ok_and(|it| it.success())
+    };
+    // Two tests may install at the same time; then one of them waits for the other's lock.
+    runs(program) || (0..3).any(|_| install() && runs(program)) || runs(program)
 }

@@ -35,14 +35,20 @@ impl Sandbox {
         let mut sandbox = Self { desks: desks.collect(), clients: Vec::new() };
         for client in 0..clients {
             assert!(shared.admit());
-            let number = client % threads;
+            let desk = client % threads;
             let id = SessionId { number: client as u64 + 1, ..SessionId::default() };
-            let desk = &mut sandbox.desks[number].0;
-            shared.arrivals(number).push_back(Box::new(Session { id, ..Session::default() }));
-            desk.welcome_all();
-            sandbox.clients.push(Some((number, desk.newcomers.pop().expect("the client"))));
+            let place = sandbox.welcome(desk, Box::new(Session { id, ..Session::default() }));
+            sandbox.clients.push(Some(place));
         }
         sandbox
+    }
+
+    /// A client comes to a desk. Returns its place.
+    fn welcome(&mut self, number: usize, session: Box<Session>) -> (usize, usize) {
+        let desk = &mut self.desks[number].0;
+        desk.shared.arrivals(number).push_back(session);
+        desk.welcome_all();
+        (number, desk.newcomers.pop().expect("the client"))
     }
 
     /// A client sends bytes. Returns what it has been sent by then, and whether it is still there.
@@ -90,6 +96,16 @@ impl Sandbox {
             let len = session.replies.ready().len();
             output.extend_from_slice(session.replies.ready());
             session.replies.note_written(len);
+        }
+        if let Ending::MovesTo(to) = session.ending
+            && session.replies.are_there()
+        {
+            let session = desk.dismiss(slot);
+            self.clients[client] = Some(self.welcome(to, session));
+            self.settle();
+            let (more, is_there) = self.take_output(client);
+            output.extend(more);
+            return (output, is_there);
         }
         if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.are_there()) {
             desk.dismiss(slot);
@@ -177,6 +193,20 @@ mod tests {
         let sets = rounds * (64 * 1024 / "SET a 1\r\n".len());
         assert!(written.len() / "+OK\r\n".len() >= sets - rounds, "{} of {sets}", written.len());
         assert_eq!(published.matches("message").count(), written.matches("OK").count());
+    }
+
+    /// A client moves once no reply is missing: not before other threads have run what it is not replied.
+    #[test]
+    fn what_is_muted_is_waited_for() {
+        let mut sandbox = Sandbox::new(2, 1, None);
+        let sets: String = (0..20).map(|key| format!("SET key{key} v\r\n")).collect();
+        sandbox.desks[0].0.receive(0, format!("CLIENT REPLY OFF\r\n{sets}").as_bytes());
+        assert!(!sandbox.desks[0].0.sessions[0].replies.are_there());
+        sandbox.settle();
+        assert!(sandbox.desks[0].0.sessions[0].replies.are_there());
+        assert_eq!(sandbox.take_output(0), (Vec::new(), true));
+        assert_eq!(text(&mut sandbox, 0, "CLIENT REPLY ON"), "+OK\r\n");
+        assert_eq!(text(&mut sandbox, 0, "DBSIZE"), ":20\r\n");
     }
 
     #[test]

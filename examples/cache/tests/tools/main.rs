@@ -1,5 +1,7 @@
-//! Sessions of the tools that people use: redis-cli, redis-benchmark and redis-py.
+//! Sessions of the tools that people use: redis-cli, redis-benchmark, redis-py, node-redis and ioredis, and units of
+//! Redis's own test suite.
 
+mod suite;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -30,7 +32,7 @@ fn run(program: impl AsRef<Path>, args: &[&str], input: &[u8]) -> String {
 /// A server, if this program of Debian's `redis-tools` is there.
 fn server_for(tool: &str, args: &[&str]) -> Option<Server> {
     if !is_installed(tool) {
-        skip(&format!("there is no {tool}"));
+        skip(&format!("there is no {tool}, and apt-get cannot install it"));
         return None;
     }
     Some(Server::cache(args))
@@ -107,6 +109,37 @@ fn redis_py() {
     let Some(python) = python("redis-py", &["redis"], "import redis") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.py");
     ["2", "3"].into_iter().for_each(|protocol| session_with_a_restart(&python, &[script, protocol]));
+}
+
+/// A directory with the clients of Node, which npm installs, and with this script. `None`, with a message, if they
+/// cannot be installed.
+fn node(script: &str) -> Option<PathBuf> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-clients");
+    std::fs::create_dir_all(&place).expect("a directory");
+    let runs = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&place).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let is_there = || runs("node", &["-e", "require('redis'); require('ioredis')"]);
+    let install = ["install", "--silent", "--prefix", ".", "redis@6", "ioredis@6"];
+    if !(is_there() || runs("npm", &install) && is_there()) {
+        skip("node-redis and ioredis cannot be installed");
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools").join(script);
+    let script = place.join(script);
+    std::fs::copy(source, &script).expect("a copy");
+    Some(script)
+}
+
+#[test]
+fn node_clients() {
+    let Some(script) = node("session.js") else { return };
+    let script = script.to_str().expect("a path");
+    for client in ["node-redis-2", "node-redis-3", "ioredis"] {
+        session_with_a_restart(Path::new("node"), &[script, client]);
+    }
 }
 
 /// A session of a client with this cache and with Redis, each of which is started anew when the session asks for it.

@@ -30,6 +30,7 @@ assert client.info("keyspace")["db0"]["keys"] == client.dbsize() == 2
 assert client.info()["redis_version"].startswith("7.0")
 assert client.config_get("maxmemory") == {"maxmemory": "0"}
 assert client.type("a") == "string" and client.exists("a", "none") == 1
+assert len(client.command()) > 40
 
 # Binary values, and replies in order.
 raw = redis.Redis(port=port, protocol=protocol)
@@ -78,12 +79,15 @@ assert client.get("short") is None
 # The same by a pattern, as most listeners subscribe.
 by_pattern = client.pubsub(ignore_subscribe_messages=True)
 by_pattern.psubscribe("__keyevent@*__:expired")
+while client.pubsub_numpat() < 1:
+    by_pattern.get_message(timeout=1)
+client.set("shorter", "v", px=20)
 message = None
 while message is None:
-    client.set("shorter", "v", px=20)
-    message = by_pattern.get_message(timeout=1)
+    message = by_pattern.get_message(timeout=30)
 assert (message["type"], message["pattern"], message["channel"], message["data"]) == (
     "pmessage", "__keyevent@*__:expired", "__keyevent@0__:expired", "shorter")
+assert client.pubsub_channels("news") == ["news"] and client.pubsub_numsub("news") == [("news", 1)]
 
 # Transactions: redis-py's pipelines by default.
 assert client.pipeline().set("t", 1).incr("t").mget("t", "none").execute() == [True, 2, ["2", None]]
@@ -93,6 +97,35 @@ try:
 except redis.ResponseError as error:
     assert "unknown command" in str(error)
 assert client.get("t") == "2"
+
+# WATCH: a change of the key by another client makes EXEC refuse; redis-py's helper tries again.
+pipe = client.pipeline()
+pipe.watch("t")
+value = int(pipe.get("t"))
+client.set("t", 10)
+pipe.multi()
+pipe.set("t", value + 1)
+try:
+    pipe.execute()
+    raise AssertionError("no error")
+except redis.WatchError:
+    assert client.get("t") == "10"
+attempts = []
+
+def add_one(pipe):
+    attempts.append(int(pipe.get("t")))
+    if len(attempts) == 1:
+        client.incr("t")
+    pipe.multi()
+    pipe.set("t", attempts[-1] + 1)
+
+assert client.transaction(add_one, "t") == [True] and attempts == [10, 11]
+assert client.get("t") == "12"
+pipe.watch("t")
+client.set("t", 1)
+pipe.unwatch()
+pipe.multi()
+assert pipe.incr("t").execute() == [2]
 
 print("restart", flush=True)
 sys.stdin.readline()
