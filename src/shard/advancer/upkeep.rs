@@ -260,6 +260,7 @@ impl<T> Advancer<T> {
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
     use super::MOVES_PER_UPKEEP;
+    use crate::shard::support::schedule;
     use crate::{Config, shard};
 
     /// While empty segments go back, no upkeep rests after each of them.
@@ -280,5 +281,22 @@ mod tests {
             assert_eq!(advancer.advance(tick).count(), 0);
             assert!(tick < segments as u64 * u64::from(MOVES_PER_UPKEEP) / 4, "{tick} moves");
         }
+    }
+
+    /// A drain begins to give a batch in the middle of a rest. Its words are given from the next
+    /// tick on, not all at once when so many nodes are freed that the next batch is ripe.
+    #[test]
+    fn a_batch_that_a_drain_has_begun_to_give_waits_for_no_rest() {
+        let (scheduler, mut advancer) = shard(&Config::default());
+        (1..=100).for_each(|tick| drop(schedule(&scheduler, tick, 1_000)));
+        let mut given = 0;
+        for tick in 1..=100 {
+            advancer.advance(tick).for_each(drop);
+            if advancer.recycler.is_giving() {
+                given += 1;
+                assert_eq!(advancer.upkeep.due_in, 1);
+            }
+        }
+        assert!(given > 0, "no drain has given a batch");
     }
 }

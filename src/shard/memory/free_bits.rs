@@ -162,3 +162,19 @@ pub(crate) fn marked(words: &[AtomicU64]) -> impl Iterator<Item = usize> {
 fn lowest(n: usize) -> u64 {
     if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
+        let free = FreeBits::new(192, 0).expect("there is memory");
+        (0..3).for_each(|word| assert_eq!(free.take_word(), Some((word, !0))));
+        // The summary has a bit for each of the three words; only one of them has nodes.
+        for (word, bits) in [0, 0, 6].into_iter().enumerate() {
+            free.give(word, bits);
+        }
+        assert_eq!((free.take_word(), free.take_word()), (Some((2, 6)), None));
+    }
+}

@@ -72,3 +72,29 @@ fn what_is_kept_says_when_it_was_due() {
     let deadlines = ticks.map(|tick| if tick == 1 { 1_000 } else { tick });
     assert_eq!(kept, keys.into_iter().zip(deadlines).collect::<Vec<_>>());
 }
+
+/// Goes over all nodes once, and finds nothing.
+fn walk_in_vain(walk: &mut Walk, shared: &Consumer<u32>) {
+    let before = walk.walks_left;
+    for _ in 0..shared.slab.words() {
+        walk.ids = shared.slab.taken(walk.word, shared.keep());
+        walk.word += 1;
+        while let Some(id) = walk.ids.next() {
+            assert!(walk.take_by(shared, id, |node, _, word| node.fire(word).map(drop)).is_none());
+        }
+    }
+    assert_eq!(walk.walks_left, before);
+}
+
+#[test]
+fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
+    let (scheduler, advancer) = small();
+    let key = scheduler.schedule(9, 7).expect("open");
+    assert!(scheduler.cancel(key).is_some());
+    let mut walk = Walk::new(&advancer.shared);
+    walk_in_vain(&mut walk, &advancer.shared);
+    advancer.shared.lanes.enter().parts().0.tally.moved.add(1);
+    assert!(walk.start_again(advancer.shared.moved()));
+    walk_in_vain(&mut walk, &advancer.shared);
+    assert!(!walk.start_again(advancer.shared.moved()));
+}

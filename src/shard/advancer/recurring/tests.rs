@@ -194,3 +194,14 @@ fn dead_nodes_are_swept_when_running_timers_were_stopped() {
     let stats = scheduler.stats();
     assert!(stats.pending == 0 && stats.dead_nodes <= 4096, "{stats:?}");
 }
+
+#[test]
+fn a_running_timer_that_was_stopped_ends_as_cancelled() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, _) = run_one(&mut advancer, 3);
+    assert_eq!(scheduler.stop(key), Stopped::Running);
+    advancer.end_running(running);
+    advancer.check_invariants();
+    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
+}

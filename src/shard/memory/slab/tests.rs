@@ -203,3 +203,27 @@ fn a_segment_is_counted_before_it_is_found() {
         }
     }
 }
+
+#[test]
+fn the_node_taken_last_goes_back() {
+    let mut scene = Scene::full(0);
+    for expected in 1..=WORD_NODES as NodeId + 3 {
+        let owned = scene.slab.take(&mut scene.free, &scene.who, 0).expect("there is memory");
+        let id = owned.id();
+        Slab::put_back(&mut scene.free, owned);
+        assert_eq!((id, scene.take()), (expected, expected));
+    }
+}
+
+/// A segment that is in use again keeps its mark until the advancer looks there, and is marked again
+/// by the thread that completes it.
+#[test]
+fn a_segment_that_is_in_use_again_stays() {
+    let mut scene = Scene::full(2);
+    scene.give(1);
+    assert_eq!(scene.take() as usize, NODES);
+    assert!(scene.slab.may_retire());
+    assert_eq!((scene.retire_one(), scene.slab.may_retire()), (None, false));
+    scene.give_bits(Segment::<Large>::WORDS, !0);
+    assert_eq!(scene.retire_one(), Some((1, 1)));
+}

@@ -154,3 +154,35 @@ fn a_thread_that_has_ended_is_not_waited_for() {
     pool.note_ended(0);
     assert!(pool.has_ended(0, Duration::ZERO));
 }
+
+/// The callbacks of shards that are late may block, too.
+#[test]
+fn shards_that_are_late_get_a_thread_each() {
+    let pool = pool([0, 0, 0, NEVER, 0]);
+    assert_eq!(wakes(&pool, 0, MILLIS), Ok(0));
+    assert_eq!(
+        [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
+        [Ok(1), Ok(2), Ok(4), Err(NEVER)]
+    );
+}
+
+#[test]
+fn a_shard_that_is_closed_is_left_to_the_end() {
+    let pool = pool([0; 2]);
+    for shard in 0..2 {
+        pool.take(shard).expect("it is in");
+        pool.put_closed(shard, ());
+    }
+    assert!(pool.take(0).is_none());
+    assert_eq!(wakes(&pool, 0, MILLIS), Err(NEVER), "no shard is visited");
+    pool.stop();
+    assert_eq!([(); 3].map(|()| pool.take_to_end()), [Some(()), Some(()), None]);
+}
+
+#[test]
+fn a_watchdog_that_becomes_a_driver_wakes_the_next_one() {
+    let pool = pool([5 * MILLIS, 7 * MILLIS, 30 * MILLIS]);
+    assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
+    assert_eq!(wakes(&pool, 1, 7 * MILLIS), Err(16 * MILLIS));
+    assert!(is_notified(&pool, 2, || assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1))));
+}
