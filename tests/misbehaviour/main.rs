@@ -1,4 +1,4 @@
-//! Every place where user code is called, times everything that it may do there.
+//! Every place where a `Timer` calls user code, times everything that it may do there.
 //!
 //! A row of the table is a place, with a test each. The cases of a row run at the same time, in a
 //! process of their own, so an abort is a failure as well; the failure names the last cases that
