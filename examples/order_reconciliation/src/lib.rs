@@ -30,7 +30,7 @@
 //! | `producer.rs`, `replay.rs` | the two halves: schedule and cancel; advance and check |
 //! | `audit.rs`, `report.rs` | the identities that must hold; the report |
 //! | `args.rs`, `durations.rs` | the command line |
-//! | `outcomes.rs`, `progress.rs` | for `orders`: how each order ends; a line of progress |
+//! | `outcomes.rs` | for tests of `orders`: how each order ends |
 
 mod args;
 mod audit;
@@ -44,7 +44,6 @@ mod ledger;
 pub mod outcomes;
 mod plan;
 mod producer;
-pub mod progress;
 mod replay;
 mod report;
 pub mod rules;

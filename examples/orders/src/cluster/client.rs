@@ -7,14 +7,13 @@
 //! payments for much longer.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use futures_util::future::{join_all, try_join_all};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -23,7 +22,6 @@ use super::failure::{Failure, Patience};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
 use super::reader::{Gap, Reader};
-use super::recovery;
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
@@ -47,48 +45,30 @@ pub(crate) struct Addressed<'a> {
 }
 
 /// A line of a result: an answer, or an outcome.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Line {
     pub(crate) order_id: Option<u64>,
     pub(crate) payment_id: Option<String>,
     /// An answer has it.
     pub(crate) status: Option<String>,
-    pub(crate) check_at_ms: Option<u64>,
+    /// Why an answer finds a line invalid.
     pub(crate) error: Option<String>,
-    /// An outcome has these.
-    pub(crate) seq: Option<u64>,
+    /// An outcome has it.
+    #[cfg(test)]
     pub(crate) state: Option<String>,
-    pub(crate) decided_at_ms: Option<u64>,
 }
 
 impl Line {
-    /// As it stands in a result.
-    pub(crate) fn text(&self) -> String {
-        let mut fields = serde_json::to_value(self).unwrap_or_default();
-        if let Some(fields) = fields.as_object_mut() {
-            fields.retain(|_, value| !value.is_null());
-        }
-        fields.to_string()
-    }
-
     pub(crate) fn name(&self) -> Option<Name> {
         let order = || self.order_id.map(Name::Order);
         self.payment_id.clone().map(Name::Payment).or_else(order)
     }
 }
 
-/// Characters that are kept of what is no line of a result.
-const FOREIGN: usize = 100;
-
-/// The lines of a result. One that answers a line without a good id has none here: no client waits for it.
-/// What is no line of a result is the error of a line without anything else.
+/// The lines of a result, without what is no line of a result.
 pub(crate) fn lines(payload: &[u8]) -> Vec<Line> {
-    let lines = payload.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let foreign = |line: &[u8]| {
-        let text = String::from_utf8_lossy(line).chars().take(FOREIGN).collect();
-        Line { error: Some(text), ..Line::default() }
-    };
-    lines.map(|line| serde_json::from_slice(line).unwrap_or_else(|_| foreign(line))).collect()
+    let lines = payload.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// Lines that wait for their answers.
@@ -212,61 +192,4 @@ async fn hear(mut reader: Reader, waiting: Waiting) {
             }
         }
     }
-}
-
-/// All that workers have answered.
-pub(crate) struct Results {
-    /// How long orders wait for their check, in ms.
-    pub(crate) check_after: u64,
-    /// Lines by partition, each with the time in ms at which the broker took it in.
-    pub(crate) partitions: Vec<Vec<(u64, Line)>>,
-}
-
-impl Results {
-    pub(crate) async fn read(urls: &str, patience: Duration) -> Result<Self, Failure> {
-        let (most, patience) = (patience, &Patience::of(patience));
-        let client = broker::connect(urls, "audit", patience).await?;
-        let broker = Broker::find(client, patience).await?;
-        let partitions = 0..broker.settings.partitions;
-        let partitions =
-            try_join_all(partitions.map(|partition| partition_results(&broker, partition, patience)));
-        let partitions = shardwheel::timeout(most, partitions).await??;
-        Ok(Self { partitions, check_after: broker.settings.check_after_ms })
-    }
-}
-
-async fn partition_results(
-    broker: &Broker,
-    partition: u32,
-    patience: &Patience,
-) -> Result<Vec<(u64, Line)>, Failure> {
-    let last = broker.insist_on_last_result(partition, patience).await?.sequence;
-    let first = recovery::first(&broker.state(&names::results(partition)).await?);
-    if first > 1 {
-        say!("{}: messages 1 to {} are gone", names::results(partition), first - 1);
-    }
-    read_results(broker, partition, first..=last).await
-}
-
-/// The lines of results, each with the time in ms at which the broker took it in. It says which results are
-/// gone.
-pub(crate) async fn read_results(
-    broker: &Broker,
-    partition: u32,
-    numbers: RangeInclusive<u64>,
-) -> Result<Vec<(u64, Line)>, Failure> {
-    let (name, mut found) = (names::results(partition), Vec::new());
-    let mut reader = Reader::new(broker.clone(), name.clone(), *numbers.start());
-    while reader.position() < *numbers.end() {
-        match reader.next().await {
-            Ok(Some(input)) => {
-                let at = input.time / 1_000_000;
-                found.extend(lines(&input.payload).into_iter().map(|line| (at, line)));
-            }
-            Ok(None) => {}
-            Err(Gap::Message(number)) => say!("{name}: message {number} is gone"),
-            Err(gap) => return Err(gap.into()),
-        }
-    }
-    Ok(found)
 }

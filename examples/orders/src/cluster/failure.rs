@@ -11,12 +11,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::client;
-
 use super::status::Health;
 
 /// How often it is said what is waited for.
 pub(crate) const SAY: Duration = Duration::from_secs(5);
+
+/// The waits between two attempts of whatever the broker is asked.
+pub(crate) fn waits() -> impl Iterator<Item = Duration> {
+    let double = |wait: &Duration| Some(Duration::from_secs(2).min(*wait * 2));
+    std::iter::successors(Some(Duration::from_millis(20)), double)
+}
 
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -82,7 +86,7 @@ impl Patience {
         each: Duration,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Failure> {
-        let (begin, mut said, mut waits) = (Instant::now(), None, client::waits());
+        let (begin, mut said, mut waits) = (Instant::now(), None, waits());
         loop {
             let attempted = shardwheel::timeout(each, attempt()).await;
             match attempted.unwrap_or_else(|_| Err(Failure::temporary("no answer"))) {

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::client;
-
-use super::failure::{Failure, SAY};
+use super::failure::{Failure, SAY, waits};
 use super::pulse::Pulse;
 
 /// A failure is believed to be permanent if it is so for this long. A stream's new leader may not have all
@@ -57,7 +55,7 @@ impl Held {
             let what = if stopped { "has stopped" } else { "begins again" };
             say!("partition {number} {what}: {failure}");
         }
-        if stopped { STOPPED } else { client::waits().nth(self.failures).unwrap_or_default() }
+        if stopped { STOPPED } else { waits().nth(self.failures).unwrap_or_default() }
     }
 
     /// The partition is served.

@@ -75,7 +75,7 @@
 //! | `reader.rs`, `keeper.rs`, `recovery.rs` | reading without gaps; snapshots; where an owner begins |
 //! | `owner.rs` | one partition: reads, decides, publishes |
 //! | `held.rs`, `watch.rs`, `worker.rs` | the partitions of a worker, and an owner for each |
-//! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
+//! | `client.rs` | sends lines and receives the answers: for `feed` |
 
 mod args;
 mod broker;
@@ -110,19 +110,15 @@ use crate::serve::metrics::Metrics;
 use crate::serve::places::Limits;
 
 use broker::Broker;
-use failure::Patience;
+use failure::{Failure, Patience};
 use owner::Office;
 use setup::Settings;
 use status::Health;
 use worker::Worker;
 
 pub(crate) use args::Args;
-pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
-pub(crate) use failure::Failure;
+pub(crate) use client::{Addressed, Name, ShopClient};
 pub(crate) use names::Kind;
-
-/// What the address of a broker begins with.
-pub(crate) const SCHEME: &str = "nats://";
 
 /// What `serve` says about the shop.
 pub(crate) struct Terms {
@@ -132,7 +128,6 @@ pub(crate) struct Terms {
     pub(crate) listen: Option<SocketAddr>,
     /// What a client there may take.
     pub(crate) limits: Limits,
-    pub(crate) token: Option<String>,
 }
 
 /// Works until a signal ends it.
@@ -156,7 +151,7 @@ async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Res
     let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(Health::default()));
     if let Some(at) = terms.listen {
         let (metrics, health) = (Arc::clone(&metrics), Arc::clone(&health));
-        let address = status::listen(at, terms.limits, terms.token, metrics, health)
+        let address = status::listen(at, terms.limits, metrics, health)
             .map_err(|error| Failure::permanent(format!("cannot listen on {at}: {error}")))?;
         worker::say(out, &format!("listening on {address}"))?;
     }

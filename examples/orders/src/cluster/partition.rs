@@ -15,10 +15,11 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::serve::books::{Books, Checked, Shop};
-use crate::serve::lines::{self, Answer, Fault, NewOrder, NewPayment};
+use crate::serve::lines::{self, Answer, NewOrder, NewPayment, Status};
 use crate::store::{Changes, Recovered, Store, StoreError};
 
 use super::memory::Memory;
@@ -130,25 +131,20 @@ impl Partition {
     }
 
     fn place(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
-        let answers = self.books.place(
-            &self.memory,
-            &self.own(lines_of(payload), |order: &NewOrder| Some(&order.item)),
-            now,
-        )?;
-        // These books have no limit.
-        Ok(answers.unwrap_or_default())
+        let orders = self.own(lines_of(payload), |order: &NewOrder| Some(&order.item));
+        self.books.place(&self.memory, orders, now)
     }
 
     /// Finds lines invalid whose item is another partition's: that one decides its orders.
     fn own<T>(
         &self,
-        lines: Vec<Result<T, Fault>>,
+        lines: Vec<Result<T, Answer>>,
         item: impl Fn(&T) -> Option<&str>,
-    ) -> Vec<Result<T, Fault>> {
+    ) -> Vec<Result<T, Answer>> {
         let (number, partitions) = self.home;
         let own = |line: T| match item(&line).map(|item| partition_of(item, partitions)) {
             Some(other) if other != number => {
-                Err(Fault::whole(format!("its item belongs to partition {other}, not to {number}")))
+                Err(Answer::invalid(&format!("its item belongs to partition {other}, not to {number}")))
             }
             _ => Ok(line),
         };
@@ -170,17 +166,19 @@ fn write(answers: &[Answer], out: &mut String) {
     answers.iter().for_each(|answer| answer.write(out));
     if out.len() - begin > MAX_ANSWERS {
         out.truncate(begin);
-        answers.iter().for_each(|answer| answer.write_short(out));
+        let short = Answer::invalid("send fewer lines at a time to see why");
+        let is_valid = |answer: &&Answer| answer.status != Status::Invalid;
+        answers.iter().for_each(|answer| Some(answer).filter(is_valid).unwrap_or(&short).write(out));
     }
 }
 
 /// The lines of a message, if there are not too many.
-pub(crate) fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {
+pub(crate) fn lines_of<T: DeserializeOwned>(payload: &[u8]) -> Vec<Result<T, Answer>> {
     let lines = lines::parse(payload);
     if lines.len() <= MAX_LINES {
         return lines;
     }
-    vec![Err(lines::Fault::whole(format!("a message has at most {MAX_LINES} lines")))]
+    vec![Err(Answer::invalid(&format!("a message has at most {MAX_LINES} lines")))]
 }
 
 #[cfg(test)]

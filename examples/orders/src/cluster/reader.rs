@@ -158,11 +158,6 @@ impl Reader {
         }
     }
 
-    /// The number of the last message that was read.
-    pub(crate) fn position(&self) -> u64 {
-        self.next - 1
-    }
-
     /// The next message, if it is here already.
     pub(crate) fn ready(&mut self) -> Option<Input> {
         match event(self.messages.as_mut()?.next().now_or_never()?) {

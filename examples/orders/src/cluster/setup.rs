@@ -40,8 +40,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn shop(&self) -> Shop {
-        let (max_pending, in_memory) = (usize::MAX, usize::MAX);
-        Shop { stock: self.stock, check_after: self.check_after_ms, max_pending, in_memory }
+        Shop { stock: self.stock, check_after: self.check_after_ms, in_memory: usize::MAX }
     }
 
     /// As a user writes them.

@@ -58,7 +58,7 @@ mod tests {
     use super::super::reader::Input;
     use super::*;
 
-    const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX, in_memory: usize::MAX };
+    const SHOP: Shop = Shop { stock: 6, check_after: 50, in_memory: usize::MAX };
     const REMEMBER: u64 = 1_000;
     const MS: u64 = 1_000_000;
 

@@ -8,17 +8,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use async_nats::connection::State;
 
 use crate::serve::http;
-use crate::serve::metrics::{Figure, Metrics};
+use crate::serve::metrics::Metrics;
 use crate::serve::places::{self, Limits};
-use crate::serve::shared::LATE;
 
 use super::pulse::{Pulse, Vitals};
+
+/// A worker is not well while something waits for longer than this.
+const LATE: Duration = Duration::from_secs(10);
 
 /// How a worker is. The worker and its owners write; requests read.
 #[derive(Debug, Default)]
@@ -95,18 +97,17 @@ impl Health {
 
     /// Sets what metrics say of the worker now.
     fn measure(&self, metrics: &Metrics) {
-        metrics.of(Figure::Ready).set(u64::from(self.verdict().is_ok()));
+        metrics.set("orders_ready", f64::from(u8::from(self.verdict().is_ok())));
         let vitals = self.inner().held.values().map(Pulse::vitals).collect::<Vec<_>>();
-        let sum = |value: fn(&Vitals) -> u64| vitals.iter().map(value).sum();
-        metrics.of(Figure::Pending).set(sum(|vitals| vitals.pending));
-        metrics.of(Figure::Owned).set(sum(|_| 1));
-        metrics.of(Figure::Stopped).set(sum(|vitals| u64::from(vitals.stopped)));
+        let sum = |value: fn(&Vitals) -> u64| vitals.iter().map(value).sum::<u64>() as f64;
+        metrics.set("orders_pending", sum(|vitals| vitals.pending));
+        metrics.set("orders_partitions_owned", sum(|_| 1));
+        metrics.set("orders_partitions_stopped", sum(|vitals| u64::from(vitals.stopped)));
         let longest = |since: fn(&Vitals) -> Option<Instant>| {
-            let times = vitals.iter().filter_map(since).map(|since| since.elapsed().as_millis() as u64);
-            times.max().unwrap_or_default()
+            vitals.iter().filter_map(since).min().map_or(0.0, |since| since.elapsed().as_secs_f64())
         };
-        metrics.of(Figure::UnansweredMillis).set(longest(|vitals| Some(vitals.unanswered?.1)));
-        metrics.of(Figure::IdleMillis).set(longest(|vitals| Some(vitals.progress)));
+        metrics.set("orders_unanswered_seconds", longest(|vitals| Some(vitals.unanswered?.1)));
+        metrics.set("orders_progress_age_seconds", longest(|vitals| Some(vitals.progress)));
     }
 }
 
@@ -114,18 +115,16 @@ impl Health {
 pub(crate) fn listen(
     at: SocketAddr,
     limits: Limits,
-    token: Option<String>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
 ) -> std::io::Result<SocketAddr> {
     let listener = places::bind(at)?;
     let address = listener.local_addr()?;
-    let token = Arc::<Option<String>>::new(token);
     let handle = move |request| {
-        let (metrics, token, health) = (Arc::clone(&metrics), Arc::clone(&token), Arc::clone(&health));
+        let (metrics, health) = (Arc::clone(&metrics), Arc::clone(&health));
         async move {
             health.measure(&metrics);
-            http::of_worker(&request, token.as_deref(), &metrics, health.verdict())
+            http::of_worker(&request, &metrics, health.verdict())
         }
     };
     tokio::spawn(places::serve(listener, limits, handle));

@@ -187,12 +187,6 @@ impl Worker {
         said.iter().filter(|(_, line)| line.starts_with(begin)).count()
     }
 
-    /// What was said since an instant.
-    pub(crate) fn since(&self, begin: Instant) -> Vec<(Instant, String)> {
-        let said = self.said.lock().expect("no panic");
-        said.iter().filter(|(at, _)| *at >= begin).cloned().collect()
-    }
-
     pub(crate) fn wait_until_ready(&self) {
         until("the worker is ready", || self.said(|line| line.ends_with(" ready")).is_some());
     }
@@ -207,10 +201,6 @@ impl Worker {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().expect("the worker has ended").code()
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 }
 

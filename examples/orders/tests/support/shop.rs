@@ -13,17 +13,13 @@ use super::{Answer, Client, Directory, PROGRAM, until};
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 pub(crate) fn get(worker: &Worker, path: &str) -> Answer {
-    ask(worker, path, &[])
-}
-
-pub(crate) fn ask(worker: &Worker, path: &str, headers: &[&str]) -> Answer {
     let mut address = None;
     until("it says where it listens", || {
         address = worker.line("listening on ").and_then(|address| address.parse().ok());
         address.is_some()
     });
     let mut client = Client::connect(address.expect("an address")).expect("a connection");
-    client.send("GET", path, headers, b"").expect("an answer")
+    client.send("GET", path, &[], b"").expect("an answer")
 }
 
 pub(crate) fn run(args: &[&str]) -> (Option<i32>, String) {
