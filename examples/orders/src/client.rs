@@ -1,5 +1,5 @@
-//! The HTTP client of `feed` and `audit`. It waits until there is an answer. If a request was cut off,
-//! or refused for now, it sends the request again.
+//! The HTTP client of `feed` and `audit`. It waits until there is an answer. If a request was cut
+//! off, or refused for now, it sends the request again.
 //!
 //! That is harmless: a server knows orders and payments by their ids.
 
@@ -20,8 +20,8 @@ use crate::cluster;
 
 /// How long one request may take. A server that recovers a large store answers 503 meanwhile.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// The waits between two attempts, of a request and of whatever a cluster's broker is asked.
-pub(crate) fn waits() -> impl Iterator<Item = Duration> {
+/// The waits between two attempts.
+fn waits() -> impl Iterator<Item = Duration> {
     let double = |wait: &Duration| Some(Duration::from_secs(2).min(*wait * 2));
     std::iter::successors(Some(Duration::from_millis(20)), double)
 }
@@ -71,8 +71,10 @@ pub(crate) struct Reply {
 /// What came of one attempt.
 enum Attempt {
     Done(Reply),
-    /// The server asks to send it again later, perhaps after a given time.
-    Later(StatusCode, Option<Duration>),
+    /// It may be sent again: the connection was cut, or the server asks for that, perhaps after a
+    /// given time.
+    Later(String, Option<Duration>),
+    Refused(Failure),
 }
 
 type Cut = Box<dyn Error + Send + Sync>;
@@ -95,13 +97,9 @@ impl Client {
         let (begin, mut waits) = (Instant::now(), waits());
         loop {
             let (why, asked) = match self.attempt(&method, path, &body).await {
-                Ok(Attempt::Done(reply)) => return Ok(reply),
-                Ok(Attempt::Later(status, wait)) => (format!("the server answers {status}"), wait),
-                Err(Stopped::Failed(failure)) => return Err(failure),
-                Err(Stopped::Cut(cut)) => {
-                    self.connection = None;
-                    (cut.to_string(), None)
-                }
+                Attempt::Done(reply) => return Ok(reply),
+                Attempt::Refused(failure) => return Err(failure),
+                Attempt::Later(why, asked) => (why, asked),
             };
             if begin.elapsed() >= self.endpoint.give_up_after {
                 let seconds = begin.elapsed().as_secs_f64();
@@ -112,19 +110,24 @@ impl Client {
         }
     }
 
-    async fn attempt(&mut self, method: &Method, path: &str, body: &Bytes) -> Result<Attempt, Stopped> {
+    async fn attempt(&mut self, method: &Method, path: &str, body: &Bytes) -> Attempt {
         let sent = shardwheel::timeout(REQUEST_TIMEOUT, self.send(method, path, body)).await;
-        let (status, wait, body) =
-            sent.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Stopped::Cut)?;
+        let (status, wait, body) = match sent.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+            Ok(answer) => answer,
+            Err(cut) => {
+                self.connection = None;
+                return Attempt::Later(cut.to_string(), None);
+            }
+        };
+        let answers = format!("the server answers {status}");
         match status {
             StatusCode::OK | StatusCode::NOT_FOUND => {
-                Ok(Attempt::Done(Reply { found: status == StatusCode::OK, body }))
+                Attempt::Done(Reply { found: status == StatusCode::OK, body })
             }
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT => Ok(Attempt::Later(status, wait)),
-            status => {
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT => Attempt::Later(answers, wait),
+            _ => {
                 let text = String::from_utf8_lossy(&body);
-                let text = format!("{path}: the server answers {status}: {}", text.trim());
-                Err(Stopped::Failed(Failure(text)))
+                Attempt::Refused(Failure(format!("{path}: {answers}: {}", text.trim())))
             }
         }
     }
@@ -159,13 +162,6 @@ impl Client {
         }
         self.connection.as_mut().ok_or_else(|| "there is no connection".into())
     }
-}
-
-/// Why an attempt has no answer.
-enum Stopped {
-    /// The next attempt may have one.
-    Cut(Cut),
-    Failed(Failure),
 }
 
 /// Why a server cannot be spoken to, in a sentence.

@@ -55,29 +55,6 @@ pub(crate) async fn handle(context: Arc<Context>, request: Request<Incoming>) ->
     answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
-pub(crate) fn of_worker(
-    request: &Request<Incoming>,
-    token: Option<&str>,
-    metrics: &Metrics,
-    health: Result<(), String>,
-) -> Answered {
-    let health = match health {
-        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
-        Err(wrong) => (StatusCode::SERVICE_UNAVAILABLE, wrong),
-    };
-    let answered = move || {
-        authorise(token, request)?;
-        match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
-            ("/healthz", true) => Ok(answer(health.0, TEXT, health.1)),
-            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
-            ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
-            _ => Err(Refusal::NotFound),
-        }
-    };
-    answered().unwrap_or_else(|refusal: Refusal| refusal.response(metrics))
-}
-
 /// Why a request is not answered as it asks.
 pub(super) enum Refusal {
     Token,

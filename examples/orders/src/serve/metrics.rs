@@ -1,6 +1,6 @@
 //! Counts of what the server does, and their text for Prometheus.
 //!
-//! The writer, owners and request handlers add; a scrape reads. Nothing is decided by these numbers.
+//! The writer, the committer and request handlers add; a scrape reads. Nothing is decided by these numbers.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,9 +60,6 @@ pub(crate) enum Figure {
     CommitMicros,
     Recoveries,
     Refused,
-    Owned,
-    Stopped,
-    IdleMillis,
 }
 
 const GAUGE: &str = "gauge";
@@ -70,10 +67,10 @@ const COUNTER: &str = "counter";
 
 /// The name and labels of each figure, its kind and its help (none if the one before has it), and
 /// how many of it are one in the unit of the name.
-const FIGURES: [(&str, &str, &str, f64); 25] = [
+const FIGURES: [(&str, &str, &str, f64); 22] = [
     ("orders_ready", GAUGE, "1 while /healthz says that all is well.", 1.0),
     ("orders_pending", GAUGE, "Orders that wait for their check.", 1.0),
-    ("orders_unanswered_seconds", GAUGE, "Age of the oldest message, request or commit that waits.", 1e3),
+    ("orders_unanswered_seconds", GAUGE, "Age of the oldest request or commit that waits.", 1e3),
     ("orders_recovery_seconds", GAUGE, "Time of the last recovery.", 1e6),
     ("orders_answered_total{status=\"placed\"}", COUNTER, "Orders by answer.", 1.0),
     ("orders_answered_total{status=\"sold_out\"}", COUNTER, "", 1.0),
@@ -93,9 +90,6 @@ const FIGURES: [(&str, &str, &str, f64); 25] = [
     ("orders_commit_seconds_total", COUNTER, "Time in commits.", 1e6),
     ("orders_recoveries_total", COUNTER, "Times the store was opened.", 1.0),
     ("orders_requests_refused_total", COUNTER, "Requests that found the server full or not ready.", 1.0),
-    ("orders_partitions_owned", GAUGE, "Partitions of this worker, also those that have stopped.", 1.0),
-    ("orders_partitions_stopped", GAUGE, "Partitions that wait for a person to mend something.", 1.0),
-    ("orders_progress_age_seconds", GAUGE, "Time since the last progress of the slowest owner.", 1e3),
 ];
 
 /// All counts of a server.

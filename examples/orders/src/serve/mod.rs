@@ -52,11 +52,11 @@ mod args;
 pub(crate) mod books;
 mod clock;
 mod committer;
-pub(crate) mod http;
+mod http;
 pub(crate) mod lines;
-pub(crate) mod metrics;
-pub(crate) mod places;
-pub(crate) mod shared;
+mod metrics;
+mod places;
+mod shared;
 mod writer;
 
 use std::error::Error;
@@ -115,9 +115,7 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
 
 fn serve_cluster(args: &Args, urls: &str, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(cluster) = &args.cluster else { return Err(CHOOSE.into()) };
-    let &Args { stock, check_after, listen, limits, .. } = args;
-    let token = args.token.read()?;
-    cluster::serve(cluster, urls, cluster::Terms { stock, check_after, listen, limits, token }, out)
+    cluster::serve(cluster, urls, args.stock, args.check_after, out)
 }
 
 fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {

@@ -12,8 +12,8 @@ use crate::store::{Disk, History, StoreError};
 
 use super::metrics::{Figure, Metrics};
 
-/// A server is not well while something waits for longer than this. A worker of a cluster neither.
-pub(crate) const LATE: Duration = Duration::from_secs(10);
+/// A server is not well while something waits for longer than this.
+const LATE: Duration = Duration::from_secs(10);
 
 /// What waits: when each began, by a number that grows.
 type Waits = BTreeMap<u64, Instant>;
