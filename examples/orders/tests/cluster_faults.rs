@@ -21,8 +21,8 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::lossy::Proxy;
 use support::nats::{Nats, Worker};
+use support::proxy::Proxy;
 use support::{Directory, audit, options};
 
 const CHECK_AFTER: u64 = 1_500;
@@ -112,7 +112,7 @@ impl Scene {
     fn new(nats: Nats, lease: Duration, servers: usize, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         let (done, server_killed) = (Done::default(), Instant::now());
-        let proxies = NAMES.iter().map(|_| Proxy::start(nats.address(), |_| false)).collect();
+        let proxies = NAMES.iter().map(|_| Proxy::start(nats.address())).collect();
         let workers = Vec::new();
         let mut scene = Self { nats, servers, lease, workers, proxies, rng, done, server_killed };
         scene.workers = NAMES.iter().map(|name| scene.worker(name)).collect();

@@ -1,10 +1,10 @@
 //! A client of a shop over NATS: sends lines, and receives the answers.
 //!
 //! A line goes to the partition of its item; a payment goes to that of its order's item, which the
-//! client knows. The answer comes as a line of the partition's results. So *sent* is not *answered*:
-//! a message that the broker has, but that no worker has answered in time, is sent again, with the
-//! same id. For two minutes the broker drops a repeated id; the books know the message's orders and
-//! payments for much longer.
+//! client knows. The answer comes as a line of the partition's results. So *sent* is not
+//! *answered*: a message that the broker has, but that no worker has answered in time, is sent
+//! again, with the same id. For two minutes the broker drops a repeated id; the books know the
+//! message's orders and payments for much longer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,16 +17,13 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::broker::{self, Broker};
-use super::failure::{Failure, Patience};
+use super::broker::{Broker, Failure, PAUSE, insist};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
-use super::reader::{Gap, Reader};
+use super::reader::Reader;
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
-/// How long to wait for a stream of results that is missing.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// What identifies a line in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,16 +85,14 @@ pub(crate) struct ShopClient {
 impl ShopClient {
     /// Connects, and listens to the results from now on. The caller's runtime must have timers.
     pub(crate) async fn connect(urls: &str, give_up_after: Duration) -> Result<Self, Failure> {
-        let patience = &Patience::of(give_up_after);
-        let client = broker::connect(urls, "client", patience).await?;
-        let broker = Broker::find(client, patience).await?;
+        let broker = Broker::find(urls, give_up_after).await?;
         let (waiting, mut readers) = (Waiting::default(), JoinSet::new());
-        let partitions = 0..broker.settings.partitions;
-        let last = partitions.map(|partition| broker.insist_on_last_result(partition, patience));
-        let last = try_join_all(last).await?;
-        for (partition, last) in (0..).zip(last) {
-            let reader = Reader::new(broker.clone(), names::results(partition), last.sequence + 1);
-            readers.spawn(hear(reader, Arc::clone(&waiting)));
+        for partition in 0..broker.settings.partitions {
+            let reader = insist(give_up_after, || async {
+                let last = broker.last_result(partition).await?.sequence;
+                results(&broker, partition, last + 1).await
+            });
+            readers.spawn(hear(reader.await?, Arc::clone(&waiting)));
         }
         let session = fastrand::u64(..);
         Ok(Self { broker, waiting, give_up_after, session, _readers: readers })
@@ -115,7 +110,7 @@ impl ShopClient {
             match shardwheel::timeout(REPEAT, &mut answers).await {
                 Ok(answers) => return Ok((answers?, repeated)),
                 Err(_) if begin.elapsed() < self.give_up_after => repeated += messages.len() as u64,
-                Err(_) => return Err(Failure::temporary("no worker answers")),
+                Err(_) => return Err("no worker answers".into()),
             }
         }
     }
@@ -127,23 +122,25 @@ impl ShopClient {
     }
 
     /// One message, or more, for each partition.
-    fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, Vec<u8>)> {
-        let (mut by_partition, most) = (HashMap::<u32, Vec<&[u8]>>::new(), self.broker.max_payload());
+    fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, String)> {
+        let mut by_partition = HashMap::<u32, Vec<&str>>::new();
         for line in lines {
             let partition = names::partition_of(line.item, self.broker.settings.partitions);
-            by_partition.entry(partition).or_default().push(line.line.as_bytes());
+            by_partition.entry(partition).or_default().push(&line.line);
         }
-        let messages = by_partition.into_iter().flat_map(|(partition, lines)| {
-            bundles(&lines, most).into_iter().map(move |lines| (partition, lines))
+        let messages = by_partition.iter().flat_map(|(partition, lines)| {
+            // The longest lines of so many fit into a message.
+            lines.chunks(MAX_LINES).map(|lines| (*partition, lines.concat()))
         });
         messages.collect()
     }
 
     /// Publishes messages. If one fails, its lines have no answer and it is sent again.
-    async fn publish(&self, kind: Kind, messages: &[(u32, Vec<u8>)]) {
+    async fn publish(&self, kind: Kind, messages: &[(u32, String)]) {
         let sent = messages.iter().map(|(partition, payload)| async move {
             let mut headers = HeaderMap::new();
-            headers.insert(NATS_MESSAGE_ID, format!("{:016x}", names::digest(self.session, payload)));
+            headers
+                .insert(NATS_MESSAGE_ID, format!("{:016x}", names::digest(self.session, payload.as_bytes())));
             let subject = names::log_subject(*partition, kind);
             let jetstream = &self.broker.jetstream;
             jetstream.publish_with_headers(subject, headers, payload.clone().into()).await?.await
@@ -152,44 +149,30 @@ impl ShopClient {
     }
 }
 
-/// Lines as payloads of at most so many bytes, and [`MAX_LINES`] lines.
-fn bundles(lines: &[&[u8]], most: usize) -> Vec<Vec<u8>> {
-    let (mut bundles, mut count) = (Vec::<Vec<u8>>::new(), 0);
-    for line in lines {
-        match bundles.last_mut().filter(|last| count < MAX_LINES && last.len() + line.len() <= most) {
-            Some(last) => last.extend_from_slice(line),
-            None => {
-                bundles.push(line.to_vec());
-                count = 0;
-            }
-        }
-        count += 1;
-    }
-    bundles
+/// A reader of the results of a partition.
+async fn results(broker: &Broker, partition: u32, next: u64) -> Result<Reader, Failure> {
+    Reader::new(broker, names::results(partition), names::results_subject(partition), next).await
 }
 
 /// Passes answers on to those that wait for them.
 async fn hear(mut reader: Reader, waiting: Waiting) {
     loop {
-        let input = match reader.next().await {
-            Ok(Some(input)) => input,
-            Ok(None) => continue,
-            // The lines that it answered are sent again.
-            Err(gap) => {
-                say!("results: {gap}");
-                if matches!(gap, Gap::Stream(_)) {
-                    shardwheel::sleep(PAUSE).await;
-                }
-                continue;
-            }
-        };
-        let lines = lines(&input.payload);
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in lines.into_iter().filter(|line| line.status.is_some()) {
-            if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
-                // The sender may have given up.
-                let _ = answer.send(line);
-            }
+        match reader.read().await {
+            Ok(inputs) if inputs.is_empty() => reader.more().await,
+            Ok(inputs) => inputs.iter().for_each(|input| answer(&input.payload, &waiting)),
+            // It is asked again. Lines that stay without an answer are sent again.
+            Err(_) => shardwheel::sleep(PAUSE).await,
+        }
+    }
+}
+
+fn answer(result: &[u8], waiting: &Waiting) {
+    let lines = lines(result);
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    for line in lines.into_iter().filter(|line| line.status.is_some()) {
+        if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
+            // The sender may have given up.
+            let _ = answer.send(line);
         }
     }
 }

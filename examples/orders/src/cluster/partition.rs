@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::books::{Books, Checked, Shop};
+use crate::serve::books::{Books, Shop};
 use crate::serve::lines::{self, Answer, NewOrder, NewPayment, Status};
-use crate::store::{Changes, Recovered, Store, StoreError};
+use crate::store::{Recovered, Store, StoreError};
 
 use super::memory::Memory;
 use super::names::{DIGEST, Kind, digest, partition_of};
@@ -55,14 +55,6 @@ impl Position {
     }
 }
 
-/// What one message did.
-#[derive(Debug, Default)]
-pub(crate) struct Applied {
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) changes: Changes,
-    pub(crate) checked: Vec<Checked>,
-}
-
 pub(crate) struct Partition {
     pub(crate) books: Books,
     pub(crate) memory: Memory,
@@ -86,8 +78,9 @@ impl Partition {
         Self::restore(shop, memory, Position::START)
     }
 
-    /// Applies the next message, and appends the lines that answer it. A tick only moves the time.
-    pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<Applied, StoreError> {
+    /// Applies the next message, and appends the lines that answer it; returns how many lines it had. A tick
+    /// only moves the time.
+    pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<usize, StoreError> {
         let (kind, payload) = (Kind::of(&input.subject), &input.payload);
         let Input { sequence: input, time, .. } = *input;
         self.position.input = input;
@@ -103,22 +96,23 @@ impl Partition {
         self.memory.commit(&changes)?;
         let begin = out.len();
         // In the order in which they happened: checks come before what the message holds.
-        let (by_check, by_payment) = changes.ended.split_at(checked.len());
+        let (by_check, by_payment) = changes.ended.split_at(checked);
         by_check.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
         write(&answers, out);
         by_payment.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
         self.position.digest = digest(self.position.digest, &out.as_bytes()[begin..]);
-        Ok(Applied { answers, changes, checked })
+        Ok(answers.len())
     }
 
-    fn check(&mut self, now: u64) -> Vec<Checked> {
+    /// Makes the checks that are due; returns their number.
+    fn check(&mut self, now: u64) -> usize {
         for order_id in self.books.due(now) {
             self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
         }
-        let mut checked = Vec::new();
-        while checked.len() < MAX_LINES {
+        let mut checked = 0;
+        while checked < MAX_LINES {
             let Some((_, order_id)) = self.due.pop_first() else { break };
-            checked.extend(self.books.decide(order_id, now));
+            checked += usize::from(self.books.decide(order_id, now).is_some());
         }
         checked
     }

@@ -20,10 +20,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) cluster: Option<cluster::Args>,
 
-    /// The address to listen on; port 0 picks a free one. The first line of output names it. A worker
-    /// with `--nats` answers `/healthz` and `/metrics` there [default: 127.0.0.1:8080 with `--data`,
-    /// none with `--nats`]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The address to listen on; port 0 picks a free one. The first line of output names it
+    /// [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nats")]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Time from placing an order to its check: a number and ms, s, m or h

@@ -47,20 +47,6 @@ pub(crate) async fn handle(context: Arc<Context>, request: Request<Incoming>) ->
     route(&context, request).await.unwrap_or_else(Refusal::response)
 }
 
-/// Answers one request to a worker of a cluster. `health` has what is wrong with it.
-pub(crate) fn of_worker(
-    request: &Request<Incoming>,
-    metrics: &Metrics,
-    health: Result<(), String>,
-) -> Answered {
-    match (request.uri().path(), health) {
-        ("/healthz", Ok(())) => answer(StatusCode::OK, TEXT, "ok\n".to_owned()),
-        ("/healthz", Err(wrong)) => answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, wrong),
-        ("/metrics", _) => answer(StatusCode::OK, METRICS, metrics.text()),
-        _ => NOT_FOUND.response(),
-    }
-}
-
 /// Why a request is not answered as it asks; or which methods are allowed, if its own is not.
 struct Refusal(StatusCode, &'static str);
 

@@ -1,6 +1,6 @@
 //! Counts of what the server does, and their text for Prometheus.
 //!
-//! The committer and the owners add; a scrape reads. Nothing is decided by these numbers. What was never
+//! The committer adds; a scrape reads. Nothing is decided by these numbers. What was never
 //! counted is not there.
 
 use std::collections::BTreeMap;

@@ -50,10 +50,10 @@ mod args;
 pub(crate) mod books;
 mod clock;
 mod committer;
-pub(crate) mod http;
+mod http;
 pub(crate) mod lines;
-pub(crate) mod metrics;
-pub(crate) mod places;
+mod metrics;
+mod places;
 mod writer;
 
 use std::io::Write;
@@ -90,8 +90,7 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> Result<(), Failure>
     match (&args.cluster, &args.data) {
         (None, Some(data)) => serve(args, data, streams.out),
         (Some(own @ cluster::Args { nats: Some(urls), .. }), None) => {
-            let &Args { stock, check_after, listen, limits, .. } = args;
-            cluster::serve(own, urls, cluster::Terms { stock, check_after, listen, limits }, streams.out)
+            cluster::serve(own, urls, args.stock, args.check_after, streams.out)
         }
         (Some(_), _) => {
             Err("--worker, --partitions, --replicas, --lease, --remember and --snapshot-every are for --nats"

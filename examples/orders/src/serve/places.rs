@@ -33,11 +33,13 @@ const MAX_HEAD: usize = 16 << 10;
 pub(crate) struct Limits {
     /// Connections at a time. Others wait
     #[arg(long, value_name = "N", default_value = "800", value_parser = crate::cli::up_to(65_536))]
+    #[arg(conflicts_with = "nats")]
     pub(crate) max_connections: usize,
 
     /// How long a client may take for a request's head, for its body, and until it reads more of an
     /// answer; and how long a connection may be idle
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::cli::some_time)]
+    #[arg(conflicts_with = "nats")]
     pub(crate) timeout: Duration,
 }
 

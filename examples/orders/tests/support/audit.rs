@@ -174,6 +174,8 @@ pub(crate) fn cluster(urls: &str, directory: &Path, stock: u64, check_after: u64
     });
     let payments = named.collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    // It begins tasks of its own.
+    let _guard = runtime.enter();
     let client = runtime.block_on(async_nats::connect(urls)).expect("a connection");
     let book = Book::new(check_after);
     let (jetstream, taken, last) = (jetstream::new(client), HashMap::new(), BTreeMap::new());

@@ -3,9 +3,8 @@
 #![allow(dead_code, reason = "every target uses its own part")]
 
 pub(crate) mod audit;
-pub(crate) mod lossy;
 pub(crate) mod nats;
-pub(crate) mod shop;
+pub(crate) mod proxy;
 
 use std::ffi::OsString;
 use std::fs;
