@@ -62,7 +62,7 @@ fn a_worker_waits_for_nats_and_a_message_that_cannot_be_decided_costs_itself() {
     let worker = Worker::start("one", &nats, &args);
     until("it says what it waits for", || worker.count("waiting for NATS: ") > 0);
     nats.begin_again(0);
-    until("it owns all", || worker.owned() == 3);
+    until("it owns all", || worker.owned() >= 3);
     let other = Worker::start("two", &nats, &["--partitions", "4", "--check-after", "1h"]);
     until("it is refused", || other.count("the shop has other settings") > 0);
     speak(&nats, ConnectOptions::new(), async |client| {
@@ -86,7 +86,7 @@ fn two_that_believe_to_have_the_same_partitions_decide_once() {
     let nats = Nats::start(&directory, 1);
     let args = ["--partitions", "2", "--check-after", "3s", "--lease", "500ms", "--stock", "90"];
     let twins = ["one"; 2].map(|name| Worker::start(name, &nats, &args));
-    until("each owns both", || twins.iter().all(|worker| worker.owned() == 2));
+    until("each owns both", || twins.iter().all(|worker| worker.owned() >= 2));
     let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "10"]);
     assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
     audit::cluster(&nats.urls(), directory.path(), 90, 3_000);
