@@ -223,25 +223,4 @@ mod tests {
             assert_eq!(config.ticks_ceil(config.duration_of(ticks)), ticks);
         }
     }
-
-    #[test]
-    fn errors_name_the_value_and_the_limit() {
-        let message = |builder: ConfigBuilder| builder.build().unwrap_err().to_string();
-        assert!(message(Config::builder().tick(Duration::ZERO)).contains("tick"));
-        assert!(message(Config::builder().max_pending(0)).contains("max_pending"));
-        let odd = message(Config::builder().wheel_size(1000));
-        assert!(odd.contains("1000") && odd.contains("1024"), "{odd}");
-        for wrong in [0, 1, MAX_WHEEL_SIZE + 1, usize::MAX] {
-            let text = message(Config::builder().wheel_size(wrong));
-            assert!(
-                text.contains(&wrong.to_string()) && text.contains(&MAX_WHEEL_SIZE.to_string()),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn defaults_are_valid() {
-        assert_eq!(Config::builder().build(), Ok(Config::default()));
-    }
 }

@@ -113,16 +113,11 @@ impl CycleCounter {
         let last = quickest_reading()?;
         let steps = u128::from(last.raw.checked_sub(first.raw)?);
         let nanos = u128::from(last.nanos.checked_sub(first.nanos)?);
-        let rate = u64::try_from((nanos << FRACTION).checked_div(steps)?).ok()?;
-        Some(Self::of_measured(rate))
-    }
-
-    /// The counter whose steps were measured to take so many nanoseconds, times 2^[`FRACTION`].
-    fn of_measured(rate: u64) -> Self {
-        // A quarter more, see above.
-        let rate = rate + rate.div_ceil(4);
+        let measured = u64::try_from((nanos << FRACTION).checked_div(steps)?).ok()?;
+        // A quarter more: see the module docs.
+        let rate = measured + measured.div_ceil(4);
         let window = ((WINDOW.as_nanos() << FRACTION) / u128::from(rate)) as u64;
-        Self { window, rate }
+        Some(Self { window, rate })
     }
 
     /// The nanoseconds of so many steps, less than a window has.

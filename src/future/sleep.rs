@@ -145,14 +145,6 @@ impl<H: Deref<Target = ShardHandle>> Sleep<H> {
         self.wait.reset(&self.handle, deadline);
     }
 
-    /// Makes the next poll ready if the deadline has passed, if `looks`.
-    #[inline]
-    pub(super) fn look_at_clock(&mut self, looks: bool) {
-        if looks {
-            self.wait.look_at_clock(&self.handle);
-        }
-    }
-
     #[inline]
     pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
         self.wait.poll(&self.handle, waker)

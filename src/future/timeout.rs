@@ -87,20 +87,23 @@ impl<F, S> Timeout<F, S> {
     }
 }
 
-impl<F: Future, S> Timeout<F, S> {
+impl<F: Future, H: Deref<Target = ShardHandle>> Timeout<F, Sleep<H>> {
     /// Polls the future, then the sleep by `poll_sleep`.
     #[inline]
     fn poll_both<E>(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        poll_sleep: impl FnOnce(&mut S, bool, &Waker) -> Poll<E>,
+        poll_sleep: impl FnOnce(&mut Sleep<H>, &Waker) -> Poll<E>,
     ) -> Poll<Result<F::Output, E>> {
         ready!(budget::look(context.waker()));
         let this = self.project();
-        let output = match this.future.poll(context) {
-            Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => poll_sleep(this.sleep, *this.is_inherited, context.waker()).map(Err),
-        };
+        let mut output = this.future.poll(context).map(Ok);
+        if output.is_pending() {
+            if *this.is_inherited {
+                this.sleep.wait.look_at_clock(&this.sleep.handle);
+            }
+            output = poll_sleep(this.sleep, context.waker()).map(Err);
+        }
         *this.ended = output.is_ready();
         output
     }
@@ -112,10 +115,7 @@ impl<F: Future> Future for Timeout<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let elapsed =
             |ended: Result<(), _>| ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed);
-        self.poll_both(context, |sleep, is_inherited, waker| {
-            sleep.look_at_clock(is_inherited);
-            sleep.poll_sleep(waker).map(elapsed)
-        })
+        self.poll_both(context, |sleep, waker| sleep.poll_sleep(waker).map(elapsed))
     }
 }
 
@@ -123,10 +123,7 @@ impl<F: Future> Future for Timeout<F, Sleep<GlobalShard>> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_both(context, |sleep, is_inherited, waker| {
-            sleep.look_at_clock(is_inherited);
-            sleep.poll_global(waker).map(|()| Elapsed::new())
-        })
+        self.poll_both(context, |sleep, waker| sleep.poll_global(waker).map(|()| Elapsed::new()))
     }
 }
 

@@ -132,11 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn shard_ids_differ() {
-        assert_ne!(ShardId::block(1), ShardId::block(1));
-    }
-
-    #[test]
     fn a_key_says_what_it_was_made_of() {
         let first = ShardId::block(3);
         for ahead in 0..3 {

@@ -87,25 +87,3 @@ fn sort(due: &mut [Entry]) {
     due.iter_mut().zip(0..).for_each(|(due, order)| due.order = order);
     due.sort_unstable_by_key(|due| (Reverse(due.deadline), due.order));
 }
-
-#[cfg(all(test, not(shardwheel_loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn newcomers_are_sorted_in_among_what_is_overdue() {
-        for (known, newcomers, sorted) in [
-            (&[(9, 1), (5, 2)][..], &[(2, 3), (7, 4)][..], &[(2, 3), (5, 2), (7, 4), (9, 1)][..]),
-            (&[(5, 1)], &[(8, 2), (8, 3)], &[(5, 1), (8, 3), (8, 2)]),
-            (&[(5, 1)], &[], &[(5, 1)]),
-        ] {
-            let mut overdue = Overdue::default();
-            known.iter().for_each(|&(deadline, id)| overdue.push(deadline, id));
-            overdue.sort_in();
-            overdue.sorted = known.len();
-            newcomers.iter().for_each(|&(deadline, id)| overdue.push(deadline, id));
-            assert_eq!(overdue.earliest(), Some(sorted[0].0));
-            assert_eq!(std::iter::from_fn(|| overdue.pop()).collect::<Vec<_>>(), sorted);
-        }
-    }
-}

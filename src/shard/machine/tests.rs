@@ -1,6 +1,5 @@
 //! How the clock moves over buckets and which node a timer gets, on one thread.
 
-use crate::shard::memory::slab::Slab;
 use crate::shard::support::{cancel, schedule, small};
 use crate::tick::Tick;
 
@@ -22,50 +21,6 @@ fn the_bucket_of_the_clock_is_past() {
         );
     }
     assert_eq!(advancer.advance(1 + ahead).count(), 1);
-}
-
-/// A dead node holds the next timers of its thread until the advancer meets it.
-#[test]
-fn a_dead_node_is_reused_until_its_tick_has_come() {
-    let (scheduler, mut advancer) = small();
-    cancel(&scheduler, &schedule(&scheduler, 2, 1));
-    assert_eq!(advancer.advance(1).count(), 0);
-    cancel(&scheduler, &schedule(&scheduler, 7, 1));
-    schedule(&scheduler, 9, 1);
-    assert_eq!((scheduler.stats().reused, scheduler.stats().dead_nodes), (2, 0));
-    for now in 2..=9 {
-        advancer.check_invariants();
-        assert_eq!(advancer.advance(now).count(), usize::from(now == 9), "at {now}");
-    }
-}
-
-/// The advancer frees the node at its tick. The thread's next timer has another one.
-#[test]
-fn a_dead_node_whose_tick_has_come_is_free() {
-    let (scheduler, mut advancer) = small();
-    cancel(&scheduler, &schedule(&scheduler, 2, 1));
-    (1..=3).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
-    assert_eq!((scheduler.stats().dead_nodes, advancer.next_expiration()), (0, None));
-    schedule(&scheduler, 9, 1);
-    assert_eq!(scheduler.stats().reused, 0);
-    assert_eq!(advancer.advance(9).count(), 1);
-    advancer.check_invariants();
-}
-
-/// An acquired node that is given back unused is as it was before.
-#[test]
-fn a_free_node_that_is_given_back_is_the_next() {
-    let (scheduler, _advancer) = small();
-    let mut entered = scheduler.shared.lanes.enter();
-    let (_, local) = entered.parts();
-    let ids = [(); 3].map(|()| {
-        let acquired = scheduler.acquire(local, 5).expect("there is memory");
-        assert!(!acquired.is_linked(), "nothing has been cancelled");
-        let id = acquired.id();
-        Slab::put_back(&mut local.nodes.free, acquired);
-        id
-    });
-    assert_eq!(ids, [ids[0]; 3]);
 }
 
 /// The lane knows the node that it cancelled last until its next timer, whether that timer can use

@@ -135,47 +135,16 @@ mod tests {
 
     use super::*;
 
-    /// Defers a call, and returns whether it has run.
-    fn defer(advancer: &Participant) -> impl Fn() -> bool {
-        let has_run = Arc::new(AtomicBool::new(false));
-        let run = Arc::clone(&has_run);
-        // Ordering: Relaxed for both, a flag.
-        advancer.defer_static(move || run.store(true, Ordering::Relaxed));
-        move || has_run.load(Ordering::Relaxed)
-    }
-
-    #[test]
-    fn what_is_deferred_waits_for_a_pinned_participant() {
-        let epochs = Epochs::new();
-        let (reader, advancer) = (epochs.join(), epochs.join());
-        let (pinned, unpin) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-        std::thread::scope(|scope| {
-            let (pinned, unpin) = (&pinned, &unpin);
-            scope.spawn(move || {
-                let guard = reader.pin();
-                pinned.wait();
-                unpin.wait();
-                drop(guard);
-            });
-            pinned.wait();
-            let has_run = defer(&advancer);
-            (0..100).for_each(|_| advancer.help());
-            assert!(!has_run());
-            unpin.wait();
-            while !has_run() {
-                advancer.help();
-                std::thread::yield_now();
-            }
-        });
-    }
-
     #[test]
     fn a_pinned_participant_delays_its_own_shard_alone() {
         let (one, other) = (Epochs::new(), Epochs::new());
         let (reader, advancer) = (one.join(), other.join());
         let pinned = reader.pin();
-        let has_run = defer(&advancer);
-        while !has_run() {
+        let has_run = Arc::new(AtomicBool::new(false));
+        let run = Arc::clone(&has_run);
+        // Ordering: Relaxed for both, a flag.
+        advancer.defer_static(move || run.store(true, Ordering::Relaxed));
+        while !has_run.load(Ordering::Relaxed) {
             advancer.help();
         }
         drop(pinned);

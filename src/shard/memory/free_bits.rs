@@ -168,32 +168,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_taken_in_memory_order_and_come_back() {
-        let free = FreeBits::new(256, 1).expect("there is memory");
-        assert_eq!(free.capacity(), 255);
-        let words = [u64::MAX - 1, u64::MAX, u64::MAX, u64::MAX].into_iter().enumerate();
-        words.for_each(|word| assert_eq!(free.take_word(), Some(word)));
-        assert_eq!(free.take_word(), None);
-        free.give(2, 1);
-        free.give(1, 0b101);
-        assert_eq!(free.take_word(), Some((1, 0b101)));
-        assert_eq!(free.count(), 1);
-    }
-
-    #[test]
-    fn all_or_nothing() {
-        let free = FreeBits::new(128, 0).expect("there is memory");
-        let (word, bits) = free.take_word().unwrap();
-        assert!(!free.take_all());
-        assert_eq!(free.count(), 64);
-        assert!(!free.give(word, bits & 1));
-        assert!(free.give(word, bits & !1), "these complete the segment");
-        assert!(free.are_all_free() && free.take_all());
-        assert_eq!(free.count(), 0);
-        assert_eq!(free.take_word(), None);
-    }
-
-    #[test]
     fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
         let free = FreeBits::new(192, 0).expect("there is memory");
         (0..3).for_each(|word| assert_eq!(free.take_word(), Some((word, !0))));

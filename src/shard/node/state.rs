@@ -244,12 +244,6 @@ mod tests {
     ];
 
     #[test]
-    fn an_extension_reaches_three_days_of_milliseconds() {
-        let word = Word(0).with_extension(3 * 24 * 60 * 60 * 1_000);
-        assert_eq!((word.extension(), word.version()), (3 * 24 * 60 * 60 * 1_000, 0));
-    }
-
-    #[test]
     fn a_zeroed_word_is_free() {
         let word = Word::from_raw(0);
         assert_eq!((word.status(), word.version(), word.extension()), (Status::Free, 0, 0));

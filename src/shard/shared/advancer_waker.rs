@@ -246,26 +246,6 @@ mod tests {
         (Arc::clone(&count), Waker::from(count))
     }
 
-    #[test]
-    fn a_sleep_is_owed_a_wake_until_one_has_returned() {
-        let (epochs, mut advancer) = Epochs::with_reclaimer();
-        let advancer_waker = AdvancerWaker::new().expect("there is memory");
-        let mut owner = WakerOwner::new(&advancer_waker);
-        let [one, other] = [(); 2].map(|()| epochs.join());
-        let (count, waker) = counted();
-        assert!(advancer_waker.pending_wake(&one).is_none(), "nobody sleeps");
-        owner.register(&advancer_waker, &waker, &mut advancer);
-        // The first producer is stopped before its wake; the second wakes all the same.
-        let stopped = advancer_waker.pending_wake(&one).expect("a wake is owed");
-        advancer_waker.pending_wake(&other).expect("no wake has returned").wake();
-        assert!(advancer_waker.pending_wake(&other).is_none());
-        advancer_waker.begin_sleep();
-        stopped.wake();
-        assert!(advancer_waker.pending_wake(&other).is_some(), "that wake was for the sleep before");
-        // Ordering: Relaxed, there is one thread.
-        assert_eq!(count.0.load(Ordering::Relaxed), 2);
-    }
-
     /// A waker that has been registered, and who may read it.
     struct Scene {
         advancer_waker: AdvancerWaker,

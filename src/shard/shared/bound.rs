@@ -46,27 +46,3 @@ impl Bound {
         }
     }
 }
-
-#[cfg(all(test, not(shardwheel_loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_made_up_to_the_limit() {
-        let bound = Bound::new(2);
-        let shared = bound.clone();
-        assert!(bound.reserve().is_ok() && shared.reserve().is_ok());
-        for _ in 0..2 {
-            assert!(matches!(bound.reserve(), Err(ScheduleErrorKind::Full { limit: 2 })));
-        }
-        shared.release();
-        assert!(bound.reserve().is_ok() && shared.reserve().is_err());
-    }
-
-    #[test]
-    fn nothing_is_counted_without_a_limit() {
-        let bound = Bound::new(usize::MAX);
-        assert!(bound.pending.is_none() && bound.reserve().is_ok());
-        assert!(Bound::new(0).reserve().is_err());
-    }
-}

@@ -1,7 +1,6 @@
 //! The effect of each step on a list and its bit.
 
 use super::*;
-use crate::shard::wheel::MARKED_BUCKETS;
 
 fn new(size: usize, round: u32) -> Wheel {
     Wheel::new(size, round).expect("there is memory")
@@ -89,30 +88,4 @@ fn what_is_detached_leaves_the_round_open() {
     // Ordering: Relaxed, there is one thread.
     assert_eq!(c.load(Ordering::Relaxed), NIL);
     assert_eq!(flush(&wheel, 2, 0), [(3, 3)]);
-}
-
-#[test]
-fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
-    let wheel = new(8, 0);
-    for index in 0..8 {
-        for stripe in 0..STRIPES {
-            assert!((0..8).all(|index| !wheel.is_occupied(index)));
-            wheel.mark(0, index, stripe);
-            assert!((0..8).all(|other| wheel.is_occupied(other) == (other == index)));
-            flush(&wheel, index, 0);
-        }
-    }
-}
-
-/// Buckets after the last one that was ever marked need no look.
-#[test]
-fn the_last_marked_bucket_only_rises() {
-    let wheel = new(16, 0);
-    assert!(wheel.may_hold_from(0) && !wheel.may_hold_from(1));
-    wheel.mark(3 * MARKED_BUCKETS, 5, 0);
-    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS) && !wheel.may_hold_from(4 * MARKED_BUCKETS));
-    wheel.mark(MARKED_BUCKETS, 6, 0);
-    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS));
-    flush(&wheel, 5, 0);
-    assert!(wheel.may_hold_from(3 * MARKED_BUCKETS), "an empty list is no proof");
 }

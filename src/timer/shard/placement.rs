@@ -329,14 +329,6 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_spreads_its_timers_in_turn() {
-        let timer = timer(4, Placement::RoundRobin);
-        let mut used = [0; 4].map(|_| shard_used(&timer));
-        used.sort_unstable();
-        assert_eq!(used, [0, 1, 2, 3]);
-    }
-
-    #[test]
     fn one_thread_fills_the_emptiest_shard() {
         let timer = timer(3, Placement::LeastLoaded);
         let used = (0..6 * USES).map(|_| shard_used(&timer)).fold([0; 3], |mut used, shard| {

@@ -145,37 +145,3 @@ impl Schedule for Every {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(missed: Missed, late: u64) -> u64 {
-        let start = Instant::now();
-        let millis = Duration::from_millis;
-        let next = Every::new(millis(10)).missed(missed).next_after(start, start + millis(late)).unwrap();
-        (next - start).as_millis() as u64
-    }
-
-    #[test]
-    fn an_occurrence_in_time_is_followed_by_the_next() {
-        for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
-            assert_eq!(after(missed, 0), 10);
-            assert_eq!(after(missed, 10), 10);
-        }
-    }
-
-    #[test]
-    fn missed_ones_are_made_up_for_left_out_or_put_off() {
-        assert_eq!([11, 35].map(|late| after(Missed::Burst, late)), [10, 10]);
-        assert_eq!([11, 35, 40].map(|late| after(Missed::Skip, late)), [20, 40, 40]);
-        assert_eq!([11, 35].map(|late| after(Missed::Delay, late)), [21, 45]);
-    }
-
-    #[test]
-    fn no_period_and_no_end() {
-        let now = Instant::now();
-        assert_eq!(Every::new(Duration::ZERO).next(now), None);
-        assert_eq!(Every::new(Duration::MAX).next(now), None);
-    }
-}

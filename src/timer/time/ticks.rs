@@ -256,10 +256,4 @@ mod tests {
         assert_eq!(time.instant(NEVER), None);
         assert_eq!(time.start_of(Tick::MAX), NEVER);
     }
-
-    #[test]
-    fn a_moment_before_the_start_counts_as_the_start() {
-        let earlier = Instant::now();
-        assert_eq!(millis().since_start(earlier), 0);
-    }
 }

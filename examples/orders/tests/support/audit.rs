@@ -164,13 +164,13 @@ impl Reader {
 pub(crate) fn cluster(urls: &str, directory: &Path, stock: u64, check_after: u64) -> String {
     let [orders, payments] = ["orders.csv", "payments.csv"].map(|name| directory.join(name));
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { input: &mut std::io::empty(), out: &mut out, err: &mut err };
+    let mut streams = Streams { out: &mut out, err: &mut err };
     let files = Files::read(&orders, Some(&payments), &mut streams).expect("the files are read");
     let mut numbers = HashMap::<u64, u32>::new();
     let named = files.payments.iter().map(|payment| {
         let number = numbers.entry(payment.order_id).or_default();
         *number += 1;
-        (format!("{}-{number}", payment.order_id), payment.clone())
+        (format!("{}-{number}", payment.order_id), *payment)
     });
     let payments = named.collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");

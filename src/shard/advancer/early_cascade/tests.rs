@@ -6,23 +6,17 @@ use std::task::{Wake, Waker};
 
 use super::*;
 use crate::shard::advancer::early_cascade::EARLY_NODES;
-use crate::shard::advancer::early_cascade::EARLY_RESTS;
 use crate::shard::shared::FEW_PENDING;
 use crate::shard::support::{Shard, small};
 
-/// A shard with wheels of 4 buckets, and `count` timers in the one overflow bucket that expires at
-/// `expiration`.
-fn bucket_of(count: usize, expiration: Tick) -> Shard {
-    let (scheduler, advancer) = small();
-    for number in 0..count {
-        scheduler.schedule(expiration + number as Tick % 4, 0).expect("open");
-    }
-    (scheduler, advancer)
-}
+/// Few timers more than an advance cascades at once, so that they are placed early.
+const MANY: u64 = FEW_PENDING as u64 + 3_616;
 
-/// How many nodes have been moved early after an advance to each of these ticks.
-fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
-    let (scheduler, mut advancer) = bucket_of(count, 16);
+/// How many nodes of one overflow bucket have been moved early after an advance to each of these
+/// ticks, with wheels of four buckets.
+fn placed(ticks: &[Tick]) -> Vec<u64> {
+    let (scheduler, mut advancer) = small();
+    (0..MANY).for_each(|number| assert!(scheduler.schedule(16 + number % 4, 0).is_ok()));
     let placed = ticks.iter().map(|&now| {
         assert_eq!(advancer.advance(now).count(), 0);
         advancer.check_invariants();
@@ -31,20 +25,12 @@ fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
     placed.collect()
 }
 
-/// Few timers more than an advance cascades at once, so that they are placed early.
-const MANY: u64 = FEW_PENDING as u64 + 3_616;
-
-#[test]
-fn a_few_timers_are_not_placed_early() {
-    assert_eq!(placed(FEW_PENDING, &[1, 8, 15]), [0, 0, 0]);
-}
-
 #[test]
 fn a_share_is_placed_for_each_tick() {
     let each = EARLY_NODES + (MANY + MANY / 4) / 16;
-    assert_eq!(placed(MANY as usize, &[0, 1, 2, 2, 3]), [0, each, 2 * each, 2 * each, 3 * each]);
+    assert_eq!(placed(&[0, 1, 2, 2, 3]), [0, each, 2 * each, 2 * each, 3 * each]);
     // A clock that comes late in the lead has passed as many ticks.
-    assert_eq!(placed(MANY as usize, &[12]), [12 * each]);
+    assert_eq!(placed(&[12]), [12 * each]);
 }
 
 const BURST: u64 = 100_000;
@@ -129,51 +115,4 @@ impl Wake for Wakes {
         // Ordering: Relaxed, there is one thread.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-#[test]
-fn where_nothing_is_left_the_next_look_comes_later() {
-    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
-    let size = advancer.shared.geometry.wheel_size() as Tick;
-    (0..=FEW_PENDING).for_each(|_| assert!(scheduler.schedule(10 * size, 0).is_ok()));
-    drop(advancer.advance(size + 1));
-    assert!(scheduler.schedule(2 * size + 9, 0).is_ok());
-    for (later, placed) in [(size / EARLY_RESTS - 1, 0), (size / EARLY_RESTS, 1)] {
-        drop(advancer.advance(size + 1 + later));
-        assert_eq!(scheduler.stats().cascaded, placed, "{later} later");
-    }
-}
-
-/// A node that is moved early is placed once, and fires in time.
-#[test]
-fn what_has_been_placed_early_is_not_moved_again() {
-    let (scheduler, mut advancer) = bucket_of(MANY as usize, 12);
-    for now in 1..12 {
-        assert_eq!(advancer.advance(now).count(), 0);
-    }
-    assert_eq!(scheduler.stats().cascaded, MANY);
-    for now in 12..16 {
-        assert!(advancer.advance(now).all(|fired| fired.deadline == now));
-    }
-    assert_eq!((scheduler.stats().cascaded, scheduler.stats().fired), (MANY, MANY));
-}
-
-/// The clock jumps over leads of all levels, and to the last tick.
-#[test]
-fn a_jump_within_a_lead_moves_no_timer_twice_and_loses_none() {
-    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
-    for bits in 0..64 {
-        (0..300).for_each(|i| assert!(scheduler.schedule((1_u64 << bits).saturating_add(i * 7), 0).is_ok()));
-    }
-    (0..300).for_each(|i| assert!(scheduler.schedule(Tick::MAX - i, 0).is_ok()));
-    let (mut now, mut fired): (Tick, _) = (0, 0);
-    for bits in 0..64 {
-        for jump in [1 << bits >> 3, 1 << bits >> 1, 3] {
-            now = now.saturating_add(jump);
-            fired += advancer.advance(now).inspect(|fired| assert!(fired.deadline <= now)).count();
-            advancer.check_invariants();
-        }
-    }
-    fired += advancer.advance(Tick::MAX).count();
-    assert_eq!((fired, scheduler.len()), (65 * 300, 0));
 }

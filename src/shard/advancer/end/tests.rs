@@ -1,70 +1,23 @@
-//! When the walk over the nodes starts again, and when it ends.
+//! The walk over the nodes ends, and what comes of them.
 
 use super::*;
-use crate::shard::Scheduler;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::Vacant;
 use crate::shard::support::small;
 use crate::sync::Arc;
-
-/// Schedules a timer, and calls `meanwhile` in the middle of moving it.
-fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(Vacant<'_, u32>, u32) -> R) -> R {
-    let key = scheduler.schedule(9, 7).expect("open");
-    let mut entered = scheduler.shared.lanes.enter();
-    let stay = Stay::pinned(key.node(), &entered.parts().1.participant);
-    let (node, era) = scheduler.shared.slab.get(&stay).expect("it is in use");
-    let (vacant, payload) = node.take(era, key.generation).expect("pending");
-    meanwhile(vacant, payload)
-}
-
-/// Goes over all nodes once, and finds nothing.
-fn walk_in_vain(walk: &mut Walk, shared: &Consumer<u32>) {
-    let before = walk.walks_left;
-    for _ in 0..shared.slab.words() {
-        walk.ids = shared.slab.taken(walk.word, shared.keep());
-        walk.word += 1;
-        while let Some(id) = walk.ids.next() {
-            assert!(walk.take_by(shared, id, |node, _, word| node.fire(word).map(drop)).is_none());
-        }
-    }
-    assert_eq!(walk.walks_left, before);
-}
-
-#[test]
-fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
-    let (scheduler, advancer) = small();
-    let mut walk = Walk::new(&advancer.shared);
-    stall(&scheduler, |vacant, payload| {
-        walk_in_vain(&mut walk, &advancer.shared);
-        vacant.restore(payload);
-    });
-    assert_eq!(walk.take_next(&advancer.shared), Some((9, 7)));
-    assert_eq!([(); 2].map(|()| walk.take_next(&advancer.shared)), [None; 2]);
-}
-
-#[test]
-fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
-    let (scheduler, advancer) = small();
-    let key = scheduler.schedule(9, 7).expect("open");
-    assert!(scheduler.cancel(key).is_some());
-    let mut walk = Walk::new(&advancer.shared);
-    walk_in_vain(&mut walk, &advancer.shared);
-    advancer.shared.lanes.enter().parts().0.tally.moved.add(1);
-    assert!(walk.start_again(advancer.shared.moved()));
-    walk_in_vain(&mut walk, &advancer.shared);
-    assert!(!walk.start_again(advancer.shared.moved()));
-}
 
 /// The walk ends without the timer of a stalled producer; over few nodes, after many walks.
 #[test]
 fn there_is_a_last_walk() {
     let (scheduler, advancer) = small();
-    stall(&scheduler, |vacant, payload| {
-        let mut walk = Walk::new(&advancer.shared);
-        assert!(walk.walks_left >= 100);
-        assert_eq!((walk.take_next(&advancer.shared), walk.walks_left), (None, 0));
-        vacant.restore(payload);
-    });
+    let key = scheduler.schedule(9, 7).expect("open");
+    let mut entered = scheduler.shared.lanes.enter();
+    let stay = Stay::pinned(key.node(), &entered.parts().1.participant);
+    let (node, era) = scheduler.shared.slab.get(&stay).expect("it is in use");
+    let (vacant, payload) = node.take(era, key.generation).expect("pending");
+    let mut walk = Walk::new(&advancer.shared);
+    assert!(walk.walks_left >= 100);
+    assert_eq!((walk.take_next(&advancer.shared), walk.walks_left), (None, 0));
+    vacant.restore(payload);
 }
 
 /// Kept timers come back in memory order, and cannot be cancelled; the walk disposes of the others.
@@ -118,4 +71,30 @@ fn what_is_kept_says_when_it_was_due() {
         Box::new(advancer).end(|_| true, drop).map(|(key, deadline, _)| (key, deadline)).collect();
     let deadlines = ticks.map(|tick| if tick == 1 { 1_000 } else { tick });
     assert_eq!(kept, keys.into_iter().zip(deadlines).collect::<Vec<_>>());
+}
+
+/// Goes over all nodes once, and finds nothing.
+fn walk_in_vain(walk: &mut Walk, shared: &Consumer<u32>) {
+    let before = walk.walks_left;
+    for _ in 0..shared.slab.words() {
+        walk.ids = shared.slab.taken(walk.word, shared.keep());
+        walk.word += 1;
+        while let Some(id) = walk.ids.next() {
+            assert!(walk.take_by(shared, id, |node, _, word| node.fire(word).map(drop)).is_none());
+        }
+    }
+    assert_eq!(walk.walks_left, before);
+}
+
+#[test]
+fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
+    let (scheduler, advancer) = small();
+    let key = scheduler.schedule(9, 7).expect("open");
+    assert!(scheduler.cancel(key).is_some());
+    let mut walk = Walk::new(&advancer.shared);
+    walk_in_vain(&mut walk, &advancer.shared);
+    advancer.shared.lanes.enter().parts().0.tally.moved.add(1);
+    assert!(walk.start_again(advancer.shared.moved()));
+    walk_in_vain(&mut walk, &advancer.shared);
+    assert!(!walk.start_again(advancer.shared.moved()));
 }

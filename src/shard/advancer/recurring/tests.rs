@@ -85,21 +85,6 @@ fn a_timer_recurs_under_its_key_until_it_ends() {
 }
 
 #[test]
-fn a_pending_timer_is_stopped_as_it_is_cancelled() {
-    let (scheduler, mut advancer) = small();
-    let key = scheduler.schedule(3, RECURS).unwrap();
-    let (running, payload) = run_one(&mut advancer, 3);
-    advancer.rearm(running, 5, payload).unwrap();
-    assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
-    assert_eq!(scheduler.stop(key), Stopped::Gone);
-    advancer.check_invariants();
-    assert_eq!(counts(&scheduler), (1, 0, 1, 1, 0, 0, 1));
-    scheduler.schedule(6, 1).unwrap();
-    assert!(advance(&mut advancer, 5, |_, _, _| ()).is_empty());
-    assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);
-}
-
-#[test]
 fn a_running_timer_is_stopped_once_and_not_armed_anew() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
@@ -118,31 +103,6 @@ fn a_running_timer_is_stopped_once_and_not_armed_anew() {
 }
 
 #[test]
-fn a_running_timer_that_was_stopped_ends_as_cancelled() {
-    let (scheduler, mut advancer) = small();
-    let key = scheduler.schedule(3, RECURS).unwrap();
-    let (running, _) = run_one(&mut advancer, 3);
-    assert_eq!(scheduler.stop(key), Stopped::Running);
-    advancer.end_running(running);
-    advancer.check_invariants();
-    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
-}
-
-#[test]
-fn a_timer_that_does_not_recur_may_be_stopped_just_when_it_is_taken_out() {
-    let (scheduler, mut advancer) = small();
-    let key = scheduler.schedule(3, 1).unwrap();
-    advancer.move_to(3);
-    let due = advancer.next_due(|_| {
-        assert_eq!(scheduler.stop(key), Stopped::Running);
-        false
-    });
-    assert!(matches!(due, Some(Due::Fired(Fired { payload: 1, deadline: 3, .. }))));
-    advancer.check_invariants();
-    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
-}
-
-#[test]
 fn a_deadline_in_the_past_is_due_at_the_next_advance() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
@@ -157,71 +117,6 @@ fn a_deadline_in_the_past_is_due_at_the_next_advance() {
     assert_eq!(advance(&mut advancer, 10, |_, _, _| ()), []);
 }
 
-#[test]
-fn a_timer_armed_anew_for_the_tick_that_is_drained_comes_once_more() {
-    let (scheduler, mut advancer) = small();
-    scheduler.schedule(3, RECURS).unwrap();
-    scheduler.schedule(3, 1).unwrap();
-    let mut occurrences = 0;
-    let again = |advancer: &mut Advancer<u32>, running: RearmTicket, payload| {
-        occurrences += 1;
-        if occurrences < 3 {
-            advancer.rearm(running, 3, payload).unwrap()
-        } else {
-            advancer.end_running(running)
-        }
-    };
-    advance(&mut advancer, 3, again);
-    let again = |advancer: &mut Advancer<u32>, running, _| advancer.end_running(running);
-    advance(&mut advancer, 3, again);
-    assert_eq!(counts(&scheduler), (2, 2, scheduler.stats().recurred, 0, 0, 0, 0));
-}
-
-#[test]
-fn far_deadlines() {
-    let (scheduler, mut advancer) = small();
-    scheduler.schedule(Tick::MAX - 1, RECURS).unwrap();
-    let (running, payload) = run_one(&mut advancer, Tick::MAX - 1);
-    advancer.rearm(running, Tick::MAX, payload).unwrap();
-    let (running, payload) = run_one(&mut advancer, Tick::MAX);
-    advancer.rearm(running, Tick::MAX, payload).unwrap();
-    let (running, _) = run_one(&mut advancer, Tick::MAX);
-    advancer.end_running(running);
-}
-
-#[test]
-fn a_timer_that_was_put_off_or_moved_recurs_from_its_last_deadline() {
-    let (scheduler, mut advancer) = small();
-    let key = scheduler.schedule(3, RECURS).unwrap();
-    let moved = scheduler.relocate(key, 9, |_| (), |moved| moved).unwrap();
-    assert!(moved != key && !scheduler.is_pending(key) && scheduler.is_pending(moved));
-    assert_eq!(advance(&mut advancer, 8, |_, _, _| ()), []);
-    let (running, payload) = run_one(&mut advancer, 9);
-    assert_eq!((running.key(), running.deadline()), (moved, 9));
-    advancer.rearm(running, 12, payload).unwrap();
-    assert_eq!(scheduler.relocate(key, 10, |_| (), |moved| moved), None);
-    let again = scheduler.relocate(moved, 10, |_| (), |moved| moved).unwrap();
-    let (running, payload) = run_one(&mut advancer, 10);
-    assert_eq!((running.key(), payload), (again, RECURS));
-    advancer.end_running(running);
-    assert_eq!((scheduler.stats().moved, scheduler.stats().extended), (2, 0));
-    assert_eq!(counts(&scheduler), (1, 1, 1, 0, 0, 0, scheduler.stats().dead_nodes));
-}
-
-/// The timer is stopped before the advancer places its node.
-#[test]
-fn a_node_armed_anew_may_be_cancelled_before_it_is_placed() {
-    let (scheduler, mut advancer) = small();
-    let key = scheduler.schedule(3, RECURS).unwrap();
-    let (running, payload) = run_one(&mut advancer, 3);
-    advancer.rearm(running, 2, payload).unwrap();
-    assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
-    scheduler.schedule(6, 1).unwrap();
-    advancer.check_invariants();
-    assert_eq!(advance(&mut advancer, 5, |_, _, _| ()), []);
-    assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);
-}
-
 /// They ask for a sweep as the nodes of cancelled timers do.
 #[test]
 fn the_dead_nodes_of_stopped_timers_are_swept() {
@@ -234,22 +129,6 @@ fn the_dead_nodes_of_stopped_timers_are_swept() {
 }
 
 #[test]
-fn a_timer_that_reused_a_node_where_it_stood_recurs_in_it() {
-    let (scheduler, mut advancer) = small();
-    let first = scheduler.schedule(3, 1).unwrap();
-    assert_eq!(scheduler.cancel(first), Some(1));
-    let key = scheduler.schedule(6, RECURS).unwrap();
-    assert_eq!(scheduler.stats().reused, 1);
-    let (running, payload) = run_one(&mut advancer, 6);
-    advancer.rearm(running, 8, payload).unwrap();
-    let (running, payload) = run_one(&mut advancer, 8);
-    assert_eq!((running.key(), running.deadline()), (key, 8));
-    assert_eq!(scheduler.stop(first), Stopped::Gone);
-    assert_eq!(scheduler.stop(key), Stopped::Running);
-    assert_eq!(advancer.rearm(running, 9, payload), Err(RECURS));
-}
-
-#[test]
 fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
     let (scheduler, mut advancer) = small();
     let keys = [3, 3, 9].map(|deadline| scheduler.schedule(deadline, RECURS + deadline as u32).unwrap());
@@ -259,19 +138,6 @@ fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
     assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(9, RECURS + 9)]);
     assert_eq!(counts(&scheduler), (3, 1, 0, 1, 1, 0, 0));
     assert_eq!(scheduler.stop(keys[1]), Stopped::Gone);
-}
-
-#[test]
-fn a_payload_is_dropped_by_whoever_has_it() {
-    let payload = std::sync::Arc::new(());
-    let (scheduler, mut advancer) = shard(&Config::default());
-    scheduler.schedule(1, payload.clone()).unwrap();
-    advancer.move_to(1);
-    let Some(Due::Recurring(running, out)) = advancer.next_due(|_| true) else { panic!("it is due") };
-    drop((scheduler, advancer));
-    assert_eq!(std::sync::Arc::strong_count(&payload), 2);
-    drop((running, out));
-    assert_eq!(std::sync::Arc::strong_count(&payload), 1);
 }
 
 #[test]
@@ -308,22 +174,6 @@ fn shards_share_a_bound_in_which_a_running_timer_counts() {
     second.schedule(5, 4).unwrap();
 }
 
-#[test]
-fn a_sweep_says_that_it_is_under_way() {
-    let (scheduler, mut advancer) = shard(&Config::default());
-    let keys = (0..20_000).map(|_| scheduler.schedule(1_000, 1).unwrap()).collect::<Vec<_>>();
-    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    assert!(advancer.is_sweeping() && !advancer.sweep.is_under_way(), "it is owed");
-    // A first step sized by all cancels so far would be as long as the pass, so those do not count.
-    advancer.move_to(0);
-    let mut steps = 0;
-    while advancer.is_sweeping() {
-        advancer.move_to(0);
-        steps += 1;
-    }
-    assert!(steps < 1_000 && scheduler.stats().swept > 0);
-}
-
 /// Fewer dead nodes are tolerated when timers are stopped while their payloads are out.
 #[test]
 fn dead_nodes_are_swept_when_running_timers_were_stopped() {
@@ -343,4 +193,15 @@ fn dead_nodes_are_swept_when_running_timers_were_stopped() {
     (11..100).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
     let stats = scheduler.stats();
     assert!(stats.pending == 0 && stats.dead_nodes <= 4096, "{stats:?}");
+}
+
+#[test]
+fn a_running_timer_that_was_stopped_ends_as_cancelled() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, _) = run_one(&mut advancer, 3);
+    assert_eq!(scheduler.stop(key), Stopped::Running);
+    advancer.end_running(running);
+    advancer.check_invariants();
+    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
 }

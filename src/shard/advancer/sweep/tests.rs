@@ -92,24 +92,6 @@ fn a_pass_does_not_go_round() {
     assert_eq!([1_024, 1_030].map(|now| advancer.advance(now).count()), [1_000, 1_000]);
 }
 
-/// Nodes that are moved to finer wheels during a pass are met there.
-#[test]
-fn a_pass_misses_no_node_that_is_cascaded_meanwhile() {
-    let (scheduler, mut advancer) = of_wheels(16);
-    let keys: Vec<_> = (0..40).flat_map(|i| schedule(&scheduler, 20 + 50 * i, 1_000)).collect();
-    let dead: Vec<_> =
-        keys.iter().copied().enumerate().filter_map(|(i, key)| (i % 4 > 0).then_some(key)).collect();
-    cancel(&scheduler, &dead);
-    let mut now = 0;
-    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
-        drop(advancer.advance(now));
-        advancer.check_invariants();
-        now += 3;
-    }
-    assert!(now > 20, "the clock has moved during the pass");
-    assert_eq!(scheduler.stats().dead_nodes, 0, "{:?}", scheduler.stats());
-}
-
 /// The early cascade leaves a bucket alone while the sweep has detached it.
 #[test]
 fn what_is_swept_is_not_drawn() {
@@ -207,20 +189,6 @@ fn passes_follow_one_another() {
     assert_eq!(scheduler.stats().dead_nodes, 0, "{:?}", scheduler.stats());
 }
 
-#[test]
-fn a_pass_is_the_last_where_there_is_not_too_much() {
-    let (scheduler, mut advancer) = default();
-    let keys = schedule(&scheduler, 1 << 30, 3 * FLOOR);
-    cancel(&scheduler, &keys[FLOOR..]);
-    // Three steps visit all nodes, and the fourth finds that there are no more.
-    assert_eq!((sweep_to_the_end(&mut advancer), scheduler.stats().dead_nodes), (4, 0));
-    // No sweep is due, so nothing is done.
-    let before = scheduler.stats().swept;
-    cancel(&scheduler, &keys[..FLOOR / 2]);
-    drop(advancer.advance(0));
-    assert_eq!((scheduler.stats().swept, scheduler.stats().dead_nodes), (before, FLOOR / 2));
-}
-
 /// A producer is between the two counts of a stop: the sum of dead nodes falls from one step to the
 /// next.
 #[test]
@@ -249,30 +217,4 @@ fn the_bound_holds_after_dead_nodes_were_flushed_and_nothing_fired() {
     (201..=500).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= stats.pending.max(4096), "{stats:?}");
-}
-
-/// The clock and the deadlines are near the last tick, and on it.
-#[test]
-fn a_pass_ends_at_the_end_of_time() {
-    for ahead in [0, 1, 5_000, 1 << 30] {
-        let config = Config::builder().start(Tick::MAX - ahead).build().expect("in range");
-        let (scheduler, mut advancer) = shard::<u32>(&config);
-        let keys: Vec<_> = [0, 1, 40, 4_000]
-            .into_iter()
-            .flat_map(|before| schedule(&scheduler, Tick::MAX - before, 5_000))
-            .collect();
-        let (dead, _) = keys.split_at(17_000);
-        cancel(&scheduler, dead);
-        let mut steps = 0;
-        while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
-            drop(advancer.advance(0));
-            advancer.check_invariants();
-            steps += 1;
-            assert!(steps < 1_000, "{ahead} ahead");
-        }
-        let stats = scheduler.stats();
-        assert!(stats.dead_nodes <= stats.pending.max(4_096), "{ahead} ahead: {stats:?}");
-        let fired = (0..3).map(|_| advancer.advance(Tick::MAX).count()).sum::<usize>();
-        assert_eq!((fired, scheduler.stats().pending), (3_000, 0), "{ahead} ahead");
-    }
 }

@@ -51,19 +51,14 @@ impl<T> Scene<T> {
         }
     }
 
-    /// Gives all nodes to the slab.
-    fn poll_to_the_end(&mut self) {
-        for _ in 0..2 {
-            self.recycler.hurry(&self.slab);
-            self.recycler.step(usize::MAX, &self.slab, &mut self.advancer);
-        }
-    }
-
     /// Frees the nodes, and checks that the slab has them afterwards.
     fn free(&mut self, nodes: &[NodeId]) {
         let before = self.in_use();
         self.retire(nodes);
-        self.poll_to_the_end();
+        for _ in 0..2 {
+            self.recycler.hurry(&self.slab);
+            self.recycler.step(usize::MAX, &self.slab, &mut self.advancer);
+        }
         assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
     }
 
@@ -87,17 +82,6 @@ impl<T> Scene<T> {
 }
 
 #[test]
-fn freed_nodes_of_each_segment_are_handed_out_again() {
-    let (mut scene, nodes) = Scene::<Large>::full(5);
-    scene.free(&nodes);
-    let mut free = FreeWord::default();
-    let take = |_| scene.take(&mut free);
-    let mut again: Vec<_> = (0..nodes.len()).map(take).collect();
-    again.sort_unstable();
-    assert_eq!((again, scene.capacity()), (nodes, 5));
-}
-
-#[test]
 fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     let (mut scene, nodes) = Scene::<Large>::full(16);
     scene.retire(&nodes[..RIPE_BATCH - 1]);
@@ -112,18 +96,6 @@ fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     assert!(!scene.recycler.is_ripe());
     scene.retire(&rest[worth - 1..][..1]);
     assert!(scene.recycler.is_ripe());
-}
-
-/// Where memory is to go back, no batch waits for more.
-#[test]
-fn a_small_batch_waits_for_more_while_timers_need_the_memory() {
-    let (mut scene, nodes) = Scene::<Large>::full(2);
-    scene.retire(&nodes[..3]);
-    scene.poll(POLLS);
-    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), 3));
-    scene.recycler.hurry(&scene.slab);
-    scene.poll(1);
-    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
 }
 
 /// Of a payload of a megabyte, a segment has 64 nodes.
@@ -154,26 +126,6 @@ fn a_batch_is_given_in_steps() {
     assert_eq!(scene.recycler.len(), words - 2 * WORDS_PER_STEP - 1 + freed);
     scene.poll(4);
     assert_eq!(scene.recycler.len(), freed);
-}
-
-#[test]
-fn empty_segments_go_one_by_one() {
-    let (mut scene, nodes) = Scene::<Large>::full(5);
-    scene.free(&nodes);
-    for left in (0..5).rev() {
-        assert!(scene.retire_segment());
-        assert_eq!(scene.capacity(), left);
-    }
-    assert!(!scene.retire_segment(), "there are none left");
-    assert!(scene.owes_memory(), "they have to wait for readers");
-    let mut left = scene.recycler.retired.count();
-    assert_eq!(left, 5);
-    for _ in 0..POLLS {
-        scene.poll(1);
-        assert!(left - scene.recycler.retired.count() <= 1);
-        left = scene.recycler.retired.count();
-    }
-    assert!(!scene.owes_memory());
 }
 
 /// A drain does many steps in one advance; an advance gives at most one segment.
@@ -218,23 +170,6 @@ fn what_timers_need_is_kept() {
     assert!(scene.owes_memory());
 }
 
-/// A timer keeps each segment.
-#[test]
-fn no_memory_is_owed_where_each_segment_is_in_use() {
-    let (mut scene, nodes) = Scene::<Large>::full(3);
-    let (kept, freed): (Vec<_>, Vec<_>) =
-        nodes.iter().partition(|&&id| id as usize % Scene::<Large>::NODES == 7);
-    scene.free(&freed);
-    // The marks of the new segments are still there.
-    assert!(!scene.retire_segment() && !scene.owes_memory());
-    scene.retire(&kept[2..]);
-    assert!(scene.owes_memory());
-    scene.poll_to_the_end();
-    assert!(scene.owes_memory());
-    assert!(scene.retire_segment());
-    assert_eq!(scene.capacity(), 2);
-}
-
 #[test]
 fn a_share_goes_back_where_the_clock_does_not_move() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
@@ -254,21 +189,6 @@ fn a_share_goes_back_where_the_clock_does_not_move() {
     }
     assert_eq!(scene.capacity(), 0);
     assert!((SHARE..8 * SHARE).contains(&calls), "{calls} calls");
-}
-
-#[test]
-fn a_share_of_what_waits_to_go_goes() {
-    let (mut scene, nodes) = Scene::<Large>::full(64);
-    scene.free(&nodes);
-    while scene.retire_segment() {}
-    (0..POLLS).for_each(|_| scene.advancer.participant().help());
-    let mut left = scene.recycler.retired.count();
-    assert_eq!((scene.capacity(), left), (0, 64));
-    while left > 0 {
-        scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
-        left -= left.div_ceil(SHARE);
-        assert_eq!(scene.recycler.retired.count(), left);
-    }
 }
 
 /// What readers may still reach at the advancer's end goes when they have unpinned.

@@ -3,7 +3,7 @@
 use super::{FreeWord, Slab};
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
-use crate::shard::memory::epochs::{Guard, Participant};
+use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::free_bits::{WORD_NODES, marked};
 use crate::shard::memory::layout::Layout;
 use crate::shard::memory::segment::Segment;
@@ -23,19 +23,15 @@ impl<T> Slab<T> {
         // Protects: segments that the search reads while the advancer gives them back.
         let guard = who.pin();
         loop {
-            if let Some(found) = self.find_free(&guard) {
+            // The first word with free nodes. New timers are in few segments that way, which stay in
+            // the caches; the others become empty.
+            let open = &self.open[..self.segments.height().div_ceil(WORD_NODES)];
+            if let Some(found) = marked(open).find_map(|index| self.take_from(index, Keep::pinned(&guard))) {
                 *free = found;
                 return Ok(());
             }
             self.grow()?;
         }
-    }
-
-    /// The first word with free nodes. New timers are in few segments that way, which stay in the
-    /// caches; the others become empty.
-    fn find_free(&self, pinned: &Guard<'_>) -> Option<FreeWord> {
-        let open = &self.open[..self.segments.height().div_ceil(WORD_NODES)];
-        marked(open).find_map(|index| self.take_from(index, Keep::pinned(pinned)))
     }
 
     fn take_from(&self, index: usize, keep: Keep<'_>) -> Option<FreeWord> {

@@ -1,7 +1,6 @@
 //! Nodes are taken and given back, segments are added and unlinked, in one thread.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use super::retire::LAST_ERA_GIVEN_BACK;
 use super::*;
@@ -23,21 +22,17 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    /// A slab with that many segments, all of whose nodes are taken.
+    fn full(segments: usize) -> Self {
         let (epochs, reclaimer) = Epochs::with_reclaimer();
         let slab = Slab::new().expect("there is memory");
-        Self {
+        let mut scene = Self {
             retired: RefCell::new(slab.retired()),
             slab,
             who: epochs.join(),
             reclaimer: RefCell::new(reclaimer),
             free: FreeWord::default(),
-        }
-    }
-
-    /// A slab with that many segments, all of whose nodes are taken.
-    fn full(segments: usize) -> Self {
-        let mut scene = Self::new();
+        };
         let taken: Vec<_> = (1..segments * NODES).map(|_| scene.take() as usize).collect();
         assert!(taken.into_iter().eq(1..segments * NODES), "in memory order, but for the very first");
         scene
@@ -82,32 +77,6 @@ impl Scene {
 #[cfg_attr(feature = "introspect", ignore = "nodes are larger")]
 fn there_is_a_limit() {
     assert_eq!((Slab::<Large>::limit(), Slab::<u64>::limit()), (1 << 24, u32::MAX as usize));
-}
-
-#[test]
-fn nodes_are_counted() {
-    let mut scene = Scene::new();
-    assert_eq!((scene.usage(), scene.slab.words()), ((0, 0), 0));
-    scene.take();
-    // The other nodes of the word are set aside.
-    assert_eq!((scene.usage(), scene.slab.words()), ((NODES - 1, WORD_NODES - 1), NODES / WORD_NODES));
-    let scene = Scene::full(2);
-    assert_eq!((scene.usage(), scene.slab.words()), ((2 * NODES - 1, 2 * NODES - 1), 2 * NODES / WORD_NODES));
-    let taken: Vec<_> = (0..scene.slab.words())
-        .flat_map(|word| scene.slab.taken(word, Keep::by(&scene.reclaimer.borrow())))
-        .collect();
-    assert!(taken.into_iter().eq(1..2 * NODES as NodeId));
-}
-
-#[test]
-fn the_node_taken_last_goes_back() {
-    let mut scene = Scene::new();
-    for expected in 1..=WORD_NODES as NodeId + 3 {
-        let owned = scene.slab.take(&mut scene.free, &scene.who, 0).expect("there is memory");
-        let id = owned.id();
-        Slab::put_back(&mut scene.free, owned);
-        assert_eq!((id, scene.take()), (expected, expected));
-    }
 }
 
 /// Free nodes anywhere are found before a segment is added, the lowest first.
@@ -175,19 +144,6 @@ fn empty_segments_go() {
     assert_eq!((scene.retire_one(), scene.slab.size()), (Some((4, 4)), 1));
 }
 
-/// A segment that is in use again keeps its mark until the advancer looks there, and is marked again
-/// by the thread that completes it.
-#[test]
-fn a_segment_that_is_in_use_again_stays() {
-    let mut scene = Scene::full(2);
-    scene.give(1);
-    assert_eq!(scene.take() as usize, NODES);
-    assert!(scene.slab.may_retire());
-    assert_eq!((scene.retire_one(), scene.slab.may_retire()), (None, false));
-    scene.give_bits(Segment::<Large>::WORDS, !0);
-    assert_eq!(scene.retire_one(), Some((1, 1)));
-}
-
 /// The era tells a segment from the former segment in its place.
 #[test]
 fn a_place_is_used_again_by_a_segment_of_another_era() {
@@ -214,20 +170,6 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
     assert_eq!(scene.retire_one(), Some((1, 1)));
-}
-
-/// A payload that was not taken out is dropped with the slab.
-#[test]
-fn what_is_pending_ends_with_the_slab() {
-    let (payload, slab, who) = (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join());
-    let mut free = FreeWord::default();
-    for deadline in 1..=3 {
-        let owned = slab.take(&mut free, &who, deadline).expect("there is memory");
-        let _ = owned.into_vacant().arm_free(Arc::clone(&payload));
-    }
-    assert_eq!(Arc::strong_count(&payload), 4);
-    drop(slab);
-    assert_eq!(Arc::strong_count(&payload), 1);
 }
 
 /// A producer that adds a segment is stopped at each of its atomic operations: no segment can be
@@ -260,4 +202,28 @@ fn a_segment_is_counted_before_it_is_found() {
             return;
         }
     }
+}
+
+#[test]
+fn the_node_taken_last_goes_back() {
+    let mut scene = Scene::full(0);
+    for expected in 1..=WORD_NODES as NodeId + 3 {
+        let owned = scene.slab.take(&mut scene.free, &scene.who, 0).expect("there is memory");
+        let id = owned.id();
+        Slab::put_back(&mut scene.free, owned);
+        assert_eq!((id, scene.take()), (expected, expected));
+    }
+}
+
+/// A segment that is in use again keeps its mark until the advancer looks there, and is marked again
+/// by the thread that completes it.
+#[test]
+fn a_segment_that_is_in_use_again_stays() {
+    let mut scene = Scene::full(2);
+    scene.give(1);
+    assert_eq!(scene.take() as usize, NODES);
+    assert!(scene.slab.may_retire());
+    assert_eq!((scene.retire_one(), scene.slab.may_retire()), (None, false));
+    scene.give_bits(Segment::<Large>::WORDS, !0);
+    assert_eq!(scene.retire_one(), Some((1, 1)));
 }

@@ -15,29 +15,6 @@ fn is_own(lanes: &Lanes) -> bool {
 }
 
 #[test]
-fn a_thread_has_one_lane_and_a_call_within_a_call_another() {
-    let lanes = lanes();
-    let first = std::ptr::from_ref(lanes.enter().lane);
-    let outer = lanes.enter();
-    assert!(outer.lane.is_own && std::ptr::eq(outer.lane, first));
-    let (inner, innermost) = (lanes.enter(), lanes.enter());
-    assert!(!inner.lane.is_own && !innermost.lane.is_own && !std::ptr::eq(inner.lane, innermost.lane));
-    drop((inner, innermost, outer));
-    assert!(std::ptr::eq(lanes.enter().lane, first));
-    assert_eq!(lanes.iter().count(), 3);
-}
-
-#[test]
-fn threads_that_have_ended_cost_nothing() {
-    let lanes = lanes();
-    // Other tests' threads take numbers meanwhile, up to one for each.
-    for _ in 0..1_000 {
-        thread::scope(|scope| drop(scope.spawn(|| drop(lanes.enter())).join()));
-    }
-    assert!(lanes.iter().count() <= NUMBERS + 1, "{}", lanes.iter().count());
-}
-
-#[test]
 fn threads_beyond_the_numbers_share_lanes() {
     const THREADS: usize = 2 * NUMBERS;
     let (lanes, all, own) = (lanes(), Barrier::new(THREADS), AtomicU64::new(0));

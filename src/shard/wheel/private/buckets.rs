@@ -67,11 +67,4 @@ mod tests {
         assert_eq!(cleared(&buckets), [false, false, true, false]);
         assert_eq!(buckets.get(3 * GROUP - 1)[5], 7);
     }
-
-    /// A wheel may be smaller than a group.
-    #[test]
-    fn a_small_wheel_is_one_group() {
-        let mut buckets = Buckets::new(2);
-        assert_eq!((*buckets.get_mut(1), buckets.get(0)), ([NIL; STRIPES], [NIL; STRIPES]));
-    }
 }

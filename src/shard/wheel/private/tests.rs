@@ -1,27 +1,6 @@
-//! Private wheels alone: what is placed comes out once, and where.
+//! The search for the next bucket of private wheels.
 
 use super::*;
-
-/// The lists that are taken out of a bucket.
-fn take(wheel: &mut PrivateWheel, index: usize) -> Vec<(usize, NodeId)> {
-    let mut lists = Vec::new();
-    wheel.take(index, |stripe, first| lists.push((stripe, first)));
-    lists
-}
-
-#[test]
-fn a_bucket_yields_what_was_pushed_once() {
-    let mut wheel = PrivateWheel::new(16);
-    let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
-    wheel.link(3, STRIPES as NodeId, &a);
-    wheel.link(3, 2 * STRIPES as NodeId, &b);
-    assert_eq!(take(&mut wheel, 2), []);
-    assert_eq!(take(&mut wheel, 3), [(0, 2 * STRIPES as NodeId)]);
-    // Ordering: Relaxed, there is one thread.
-    assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
-    assert_eq!(take(&mut wheel, 3), []);
-    assert!(wheel.is_empty());
-}
 
 #[test]
 fn next_occupied_goes_round() {
@@ -34,7 +13,8 @@ fn next_occupied_goes_round() {
                 let expected = (index + size - from) % size;
                 assert_eq!(wheel.distance_to_occupied(from), Some(expected), "{index} from {from} of {size}");
             }
-            assert_eq!(take(&mut wheel, index).len(), 1);
+            wheel.take(index, |stripe, first| assert_eq!((stripe, first), (1, 1)));
+            assert!(wheel.is_empty());
         }
     }
 }
@@ -72,15 +52,4 @@ fn next_occupied_is_the_earliest_of_all_wheels() {
             }
         }
     }
-}
-
-#[test]
-fn a_wheel_is_made_when_needed() {
-    let geometry = Geometry::new(16);
-    let mut own = PrivateWheels::new(geometry.levels());
-    assert_eq!(own.next_expiration(geometry, 0), None);
-    own.link(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
-    assert_eq!(own.next_expiration(geometry, 5), Some(32));
-    own.take(1, 2, |_, first| assert_eq!(first, 1));
-    assert!(own.level(1).is_some_and(PrivateWheel::is_empty));
 }

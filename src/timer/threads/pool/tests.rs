@@ -113,17 +113,6 @@ fn a_driver_that_does_not_come_back_keeps_what_it_is_at() {
     assert_eq!(wakes(&pool, 1, 20 * MILLIS), Ok(0), "it was woken for that");
 }
 
-/// The callbacks of shards that are late may block, too.
-#[test]
-fn shards_that_are_late_get_a_thread_each() {
-    let pool = pool([0, 0, 0, NEVER, 0]);
-    assert_eq!(wakes(&pool, 0, MILLIS), Ok(0));
-    assert_eq!(
-        [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
-        [Ok(1), Ok(2), Ok(4), Err(NEVER)]
-    );
-}
-
 /// A shard that is due at each visit does not keep the others waiting.
 #[test]
 fn a_search_begins_after_the_shard_that_was_visited_last() {
@@ -146,14 +135,6 @@ fn a_request_wakes_a_watchdog_that_would_look_too_late() {
 }
 
 #[test]
-fn a_watchdog_that_becomes_a_driver_wakes_the_next_one() {
-    let pool = pool([5 * MILLIS, 7 * MILLIS, 30 * MILLIS]);
-    assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
-    assert_eq!(wakes(&pool, 1, 7 * MILLIS), Err(16 * MILLIS));
-    assert!(is_notified(&pool, 2, || assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1))));
-}
-
-#[test]
 fn a_worker_that_comes_back_wakes_a_leader_that_sleeps_for_longer() {
     let pool = pool([5 * MILLIS, 7 * MILLIS]);
     assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
@@ -162,6 +143,27 @@ fn a_worker_that_comes_back_wakes_a_leader_that_sleeps_for_longer() {
     assert_eq!(wakes(&pool, 1, 17 * MILLIS), Err(40 * MILLIS), "it leads");
     comes_back(&pool, 0, 20 * MILLIS);
     assert!(is_notified(&pool, 1, || _ = wakes(&pool, 0, 18 * MILLIS)));
+}
+
+#[test]
+fn a_thread_that_has_ended_is_not_waited_for() {
+    let pool = pool([NEVER; 2]);
+    pool.stop();
+    assert!(matches!(pool.next(0, MILLIS, MILLIS), Step::Leave));
+    assert!(!pool.has_ended(0, Duration::ZERO), "it has only left");
+    pool.note_ended(0);
+    assert!(pool.has_ended(0, Duration::ZERO));
+}
+
+/// The callbacks of shards that are late may block, too.
+#[test]
+fn shards_that_are_late_get_a_thread_each() {
+    let pool = pool([0, 0, 0, NEVER, 0]);
+    assert_eq!(wakes(&pool, 0, MILLIS), Ok(0));
+    assert_eq!(
+        [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
+        [Ok(1), Ok(2), Ok(4), Err(NEVER)]
+    );
 }
 
 #[test]
@@ -178,11 +180,9 @@ fn a_shard_that_is_closed_is_left_to_the_end() {
 }
 
 #[test]
-fn a_thread_that_has_ended_is_not_waited_for() {
-    let pool = pool([NEVER; 2]);
-    pool.stop();
-    assert!(matches!(pool.next(0, MILLIS, MILLIS), Step::Leave));
-    assert!(!pool.has_ended(0, Duration::ZERO), "it has only left");
-    pool.note_ended(0);
-    assert!(pool.has_ended(0, Duration::ZERO));
+fn a_watchdog_that_becomes_a_driver_wakes_the_next_one() {
+    let pool = pool([5 * MILLIS, 7 * MILLIS, 30 * MILLIS]);
+    assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
+    assert_eq!(wakes(&pool, 1, 7 * MILLIS), Err(16 * MILLIS));
+    assert!(is_notified(&pool, 2, || assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1))));
 }
