@@ -1,5 +1,5 @@
-//! The records of two CSV files, as the replay plays them, the feed of `orders` sends them and its
-//! audit replays them. The generated data set is held in the same way.
+//! The records of two CSV files, as the replay plays them, the feed of `orders` sends them. The
+//! generated data set is held in the same way.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,8 +19,6 @@ pub struct Files {
     pub payments: Vec<MadePayment>,
     /// Where an order is in `orders`.
     pub slots: HashMap<u64, u32>,
-    /// Lines that were left out.
-    pub bad: u64,
     pub(crate) lines: Lines,
 }
 
@@ -43,7 +41,6 @@ impl Files {
         if let Some(payments) = payments {
             files.lines.payments = source(payments, streams, |payment| files.payment(payment))?;
         }
-        files.bad = files.lines.orders.bad + files.lines.payments.bad;
         Ok(files)
     }
 

@@ -22,7 +22,7 @@
 //! | `producer.rs`, `replay.rs` | the two halves: schedule and cancel; advance and check |
 //! | `audit.rs`, `report.rs` | the identities that must hold; the report |
 //! | `args.rs`, `durations.rs` | the command line |
-//! | `outcomes.rs` | for `orders`: how each order ends |
+//! | `outcomes.rs` | for tests of `orders`: how each order ends |
 
 mod args;
 mod audit;

@@ -1,4 +1,4 @@
-//! What the replay decides for each order, by its id: for audits of a server.
+//! What the replay decides for each order, by its id: for tests of a server.
 
 use std::collections::BTreeMap;
 

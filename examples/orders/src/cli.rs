@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand};
 use order_reconciliation::durations;
 
-use crate::{audit, feed, serve};
+use crate::{feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -22,12 +23,16 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     if duration.is_zero() { Err("it must be at least 1ms".to_owned()) } else { Ok(duration) }
 }
 
+/// A number from 1 to `most`.
+pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
 /// What the program does.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
     Feed(feed::Args),
-    Audit(audit::Args),
 }
 
 impl Cli {

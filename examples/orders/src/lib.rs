@@ -7,50 +7,49 @@
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
 //! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
-//! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
-//! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of a replay |
+//! | `feed/` | the subcommand `feed`: sends CSV files to a cluster |
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and
-//! `order_reconciliation::outcomes` replays them; `client.rs` is the HTTP client of `feed` and
-//! `audit`; `exchange.rs` has their common arguments; `log.rs` writes to standard error; `token.rs`
-//! finds a server's token; `cli.rs` reads the command line.
+//! `order_reconciliation::outcomes` replays them; `log.rs` writes to standard error; `cli.rs` reads
+//! the command line.
 
 #[macro_use]
 mod log;
 
-mod audit;
 mod cli;
-mod client;
 mod cluster;
-mod exchange;
 mod feed;
 #[cfg(test)]
 mod scarce;
 mod serve;
 pub mod store;
-mod token;
 
+use std::error::Error;
 use std::ffi::OsString;
 
 use cli::{Cli, Command};
 
 pub use order_reconciliation::Streams;
 
-/// All went well; for `audit`, there is no difference.
-pub(crate) const EXIT_OK: u8 = 0;
-/// An audit has found a difference, or a server has found a line invalid.
-pub(crate) const EXIT_BROKEN: u8 = 1;
+/// All went well.
+const EXIT_OK: u8 = 0;
 /// Wrong arguments, a file that cannot be read or written, or a server that does not answer.
-pub(crate) const EXIT_USAGE: u8 = 2;
+const EXIT_USAGE: u8 = 2;
+
+/// Why a subcommand has ended.
+type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs the whole program inside the process; returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> u8 {
-    match Cli::read(args) {
+    let ended = match Cli::read(args) {
         Ok(Command::Serve(args)) => serve::run(&args, streams),
         Ok(Command::Feed(args)) => feed::run(&args, streams),
-        Ok(Command::Audit(args)) => audit::run(&args, streams),
-        Err(refusal) => refuse(&refusal, streams),
-    }
+        Err(refusal) => return refuse(&refusal, streams),
+    };
+    let Err(failure) = ended else { return EXIT_OK };
+    // If standard error is closed too, nothing can be reported.
+    let _ = writeln!(streams.err, "{} error: {failure}", log::now());
+    EXIT_USAGE
 }
 
 /// Prints clap's message: help and version are no errors.

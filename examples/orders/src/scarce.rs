@@ -26,7 +26,7 @@ pub(crate) fn case(rng: &mut fastrand::Rng) -> (Shop, Vec<PlacedOrder>, Vec<Made
     };
     let mut payments = (0..30).map(payment).collect::<Vec<_>>();
     payments.sort_by_key(|payment| payment.paid_at);
-    let shop = Shop { stock: rng.u64(1..6), check_after, max_pending: usize::MAX, in_memory: usize::MAX };
+    let shop = Shop { stock: rng.u64(1..6), check_after, in_memory: usize::MAX };
     (shop, orders, payments)
 }
 

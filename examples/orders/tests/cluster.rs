@@ -2,24 +2,19 @@
 
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use support::lossy::{self, Kind};
+use async_nats::ConnectOptions;
+use async_nats::jetstream::{self, context::ContextBuilder};
 use support::nats::{Nats, Worker};
-use support::shop::{self, get};
-use support::{Directory, until};
+use support::{Directory, audit, until};
 
-/// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
-fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
-    run_at(directory, subcommand, option, &nats.urls(), args)
-}
+/// Units of each item, by default.
+const STOCK: u64 = 1_000_000;
 
-fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, args: &[&str]) -> (i32, String) {
-    let mut command = support::with_files(directory.path(), subcommand, [option, urls], args);
-    let output = command.output().expect("the program starts");
+/// Feeds the files in the directory; returns the exit code and all that the feed says.
+fn feed(directory: &Directory, urls: &str, args: &[&str]) -> (i32, String) {
+    let output = support::feed(directory.path(), urls, args).output().expect("the program starts");
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("the program writes text"))
 }
@@ -35,168 +30,130 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     sample(&directory);
     let nats = Nats::start(&directory, 1);
     let args = ["--partitions", "5", "--check-after", "15s", "--snapshot-every", "300"];
-    let (first, listens) =
-        (Worker::start("one", &nats, &args), [&args[..], &["--listen", "127.0.0.1:0"]].concat());
-    let second = Worker::start("two", &nats, &listens);
-    let owned = |worker: &Worker| worker.count("partition ");
-    until("each has a share", || owned(&first) >= 2 && owned(&second) >= 2);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
+    let [first, second] = ["one", "two"].map(|name| Worker::start(name, &nats, &args));
+    until("each has a share", || first.owned() >= 2 && second.owned() >= 2);
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "30"]);
     assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
     // When one worker ends, the other one takes its partitions at once.
     assert_eq!(first.terminate(), Some(0));
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
-    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
-    let metrics = get(&second, "/metrics").text();
-    assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
-    assert_eq!(get(&second, "/healthz").status, 200);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
+    let found = audit::cluster(&nats.urls(), directory.path(), STOCK, 15_000);
+    assert!(found.starts_with("4000 outcomes"), "{found}");
+    let (code, fed) = feed(&directory, &nats.urls(), &[]);
     assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
     assert!(!fed.contains("| payments | counted |"), "{fed}");
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered"]);
-    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+    assert_eq!(audit::cluster(&nats.urls(), directory.path(), STOCK, 15_000), found);
 }
 
-/// Publishes a message, as a client that does not speak to the shop may.
-fn publish(nats: &Nats, subject: &str, payload: &str) {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(nats.address()).expect("a connection");
-    let length = payload.len();
-    let text = format!("CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n{payload}\r\nPING\r\n");
-    stream.write_all(text.as_bytes()).expect("it is sent");
-    let mut heard = String::new();
-    while !heard.contains("PONG") {
-        let mut bytes = [0; 1_024];
-        let count = stream.read(&mut bytes).expect("an answer");
-        heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
+/// Runs requests with a connection of a user.
+fn speak<T>(nats: &Nats, options: ConnectOptions, with: impl AsyncFnOnce(async_nats::Client) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { with(options.connect(nats.urls()).await.expect("a connection")).await })
 }
 
-/// What cannot be decided, or has an answer that would be too long, costs itself: the partitions go on.
+/// A worker waits for its broker, and has the settings of the shop. What cannot be decided, or has
+/// an answer that would be too long, costs itself: the partitions go on.
 #[test]
-fn a_message_that_cannot_be_decided_costs_itself() {
+fn a_worker_waits_for_nats_and_a_message_that_cannot_be_decided_costs_itself() {
     let directory = Directory::new("cluster-odd");
     sample(&directory);
-    let nats = Nats::start(&directory, 1);
-    let args = ["--partitions", "3", "--check-after", "1h", "--listen", "127.0.0.1:0", "--token", "s3cret"];
+    let mut nats = Nats::start(&directory, 1);
+    nats.kill(0);
+    let args = ["--partitions", "3", "--check-after", "1h"];
     let worker = Worker::start("one", &nats, &args);
-    until("it owns all", || worker.count("partition ") == 3);
-    // No stream has this subject.
-    publish(&nats, "shop.2.refunds", "{}");
-    publish(&nats, "shop.0.orders", &format!("{{\"quantity\":\"{}\"}}", "\\u0001".repeat(100_000)));
-    publish(&nats, "shop.1.payments", "\u{1}[\n\n");
-    publish(&nats, "shop.1.orders", "{\"order_id\":\"one\"}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
-    assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
-    assert_eq!(get(&worker, "/metrics").status, 401);
-    let metrics = shop::ask(&worker, "/metrics", &["authorization: Bearer s3cret"]);
-    assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
-    assert!(metrics.text().contains("\norders_invalid_lines_total 3\n"), "{}", metrics.text());
-    let (_, found) = run(&directory, "audit", "--from", &nats, &[]);
-    assert!(found.contains("| what must hold | differences |"), "lines without an order are no end: {found}");
-}
-
-#[test]
-fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
-    let directory = Directory::new("cluster-missing");
-    sample(&directory);
-    let nats = Nats::start(&directory, 1);
-    let worker = Worker::start("one", &nats, &["--partitions", "2", "--check-after", "1s", "--stock", "90"]);
-    worker.wait_until_ready();
-    let (code, found) = run(&directory, "audit", "--from", &nats, &[]);
-    assert!(code == 1 && found.contains("4000 orders have neither outcome nor refusal"), "{found}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
-    assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
-    let (code, found) =
-        run(&directory, "audit", "--from", &nats, &["--wait", "--as-answered", "--stock", "90"]);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered", "--stock", "80"]);
-    assert!(code == 1 && found.contains("not so"), "{found}");
-}
-
-/// The worker, the feed and the audit read streams of which one message in seven does not arrive, now
-/// between two others and now at the end.
-#[test]
-fn deliveries_that_are_lost_are_read_again() {
-    let directory = Directory::new("cluster-lossy");
-    sample(&directory);
-    let nats = Nats::start(&directory, 1);
-    let delivered = AtomicU64::new(0);
-    let urls = lossy::start(nats.address(), move |delivery| {
-        let number = delivered.fetch_add(1, Ordering::Relaxed);
-        delivery.kind == Kind::Delivered
-            && (delivery.stream.starts_with("results-") && delivery.sequence == 1
-                || delivery.stream != "KV_shop" && number % 7 == 3)
+    until("it says what it waits for", || worker.count("waiting for NATS: ") > 0);
+    nats.begin_again(0);
+    until("it owns all", || worker.owned() >= 3);
+    let other = Worker::start("two", &nats, &["--partitions", "4", "--check-after", "1h"]);
+    until("it is refused", || other.count("the shop has other settings") > 0);
+    speak(&nats, ConnectOptions::new(), async |client| {
+        let great = format!("{{\"quantity\":\"{}\"}}", "\\u0001".repeat(170_000));
+        let (odd, no_order) = ("\u{1}[\n\n".to_owned(), "{\"order_id\":\"one\"}".to_owned());
+        let all = [("shop.0.orders", great), ("shop.1.payments", odd), ("shop.1.orders", no_order)];
+        for (subject, payload) in all.into_iter().chain([("shop.2.refunds", "{}".to_owned())]) {
+            let sent = jetstream::new(client.clone()).publish(subject, payload.into()).await;
+            sent.expect("it is sent").await.expect("the broker has it");
+        }
     });
-    let worker = Worker::start_at("one", &urls, &["--partitions", "3", "--check-after", "2s"]);
-    worker.wait_until_ready();
-    let args = ["--batch", "30", "--give-up-after", "60s"];
-    let (code, fed) = run_at(&directory, "feed", "--to", &urls, &args);
-    assert!(code == 0 && fed.contains("did not come"), "{fed}");
-    let (code, found) = run_at(&directory, "audit", "--from", &urls, &["--wait", "--as-answered"]);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
+    let (code, fed) = feed(&directory, &nats.urls(), &[]);
+    assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
 }
 
-/// A worker sees nothing of the bucket any more, as if all that it can reach of it lagged for ever. Another
-/// worker takes its part, both decide that, and each order is decided once.
+/// Two workers of one name take each other for themselves, and both decide all that there is.
 #[test]
 fn two_that_believe_to_have_the_same_partitions_decide_once() {
-    let directory = Directory::new("cluster-stale");
+    let directory = Directory::new("cluster-twins");
     sample(&directory);
     let nats = Nats::start(&directory, 1);
-    let stale = Arc::<AtomicBool>::default();
-    let lags = Arc::clone(&stale);
-    let urls = lossy::start(nats.address(), move |delivery| {
-        let is_bucket = delivery.stream == "KV_shop" || delivery.stream.starts_with("$KV.shop.");
-        is_bucket && lags.load(Ordering::SeqCst)
-    });
     let args = ["--partitions", "2", "--check-after", "3s", "--lease", "500ms", "--stock", "90"];
-    let first = Worker::start_at("one", &urls, &args);
-    until("it owns both", || first.count("partition ") == 2);
-    stale.store(true, Ordering::SeqCst);
-    let second = Worker::start("two", &nats, &args);
-    until("another one owns a part", || second.count("partition ") == 1);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "10"]);
+    let twins = ["one"; 2].map(|name| Worker::start(name, &nats, &args));
+    until("each owns both", || twins.iter().all(|worker| worker.owned() >= 2));
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "10"]);
     assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
-    let audit = ["--wait", "--as-answered", "--stock", "90"];
-    let (code, found) = run(&directory, "audit", "--from", &nats, &audit);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
-    let is_lost = |line: &str| line.ends_with(" lost");
-    assert!(first.said(is_lost).is_none(), "it has not learnt that it lost them");
-    let is_refused = |line: &str| line.contains("wrong last sequence");
-    assert!(first.said(is_refused).or(second.said(is_refused)).is_some(), "one of them was refused");
+    audit::cluster(&nats.urls(), directory.path(), 90, 3_000);
+    assert!(twins.iter().any(|worker| worker.count("wrong last sequence") > 0), "one of them was refused");
 }
 
-/// The server has taken messages in, and dies before it says so: the client sends them again, and nothing
-/// is decided twice.
+/// The broker has lost a part of what was decided, or something else stands there: that partition
+/// stands still, and says why.
 #[test]
-fn what_was_not_acknowledged_is_sent_again_and_decided_once() {
-    let directory = Directory::new("cluster-ack");
+fn what_the_broker_has_lost_stops_its_partition_alone() {
+    let directory = Directory::new("cluster-lost");
     sample(&directory);
-    let mut nats = Nats::start(&directory, 1);
-    let args = ["--partitions", "3", "--check-after", "2s"];
-    let first = Worker::start("one", &nats, &args);
-    until("it owns all", || first.count("partition ") == 3);
-    assert_eq!(first.terminate(), Some(0));
-    let lost = Arc::<AtomicU64>::default();
-    let counted = Arc::clone(&lost);
-    let urls = lossy::start(nats.address(), move |delivery| {
-        let log = delivery.kind == Kind::Ack && delivery.stream.starts_with("shop-");
-        log && counted.fetch_add(1, Ordering::Relaxed) < 24
+    let nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "6", "--check-after", "1h", "--snapshot-every", "200"];
+    let worker = Worker::start("one", &nats, &args);
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "30"]);
+    assert!(code == 0, "{fed}");
+    drop(worker);
+    speak(&nats, ConnectOptions::new(), async |client| {
+        let jetstream = jetstream::new(client);
+        // They come after the newest snapshots.
+        for log in ["shop.0.ticks", "shop.1.ticks"] {
+            jetstream.publish(log, "".into()).await.expect("it is sent").await.expect("it is there");
+        }
+        let stream = async |name| jetstream.get_stream(name).await.expect("a stream");
+        stream("shop-0").await.purge().await.expect("it is purged");
+        let log = stream("shop-1").await;
+        log.delete_message(log.cached_info().state.last_sequence).await.expect("it is deleted");
+        stream("results-2").await.purge().await.expect("it is purged");
+        jetstream.publish("results.3", "junk".into()).await.expect("it is sent").await.expect("it is there");
+        stream("books").await.purge().filter("books.4.part").await.expect("they are purged");
     });
-    let (directory, urls) = (&directory, &urls);
-    let (code, fed) = thread::scope(|scope| {
-        let sent = ["--batch", "30", "--give-up-after", "60s"];
-        let fed = scope.spawn(move || run_at(directory, "feed", "--to", urls, &sent));
-        until("acknowledgements are lost", || lost.load(Ordering::Relaxed) >= 8);
-        nats.restart(0, Duration::ZERO);
-        let second = Worker::start("two", &nats, &args);
-        let fed = fed.join().expect("no panic");
-        assert_eq!(second.terminate(), Some(0));
-        fed
+    let worker = Worker::start("two", &nats, &args);
+    let said = [
+        "partition 0 begins again: the log has lost messages",
+        "partition 1 begins again: shop-1: message",
+        "partition 2 begins again: the decisions up to message",
+        "partition 3 begins again: the last message of results.3 lacks its headers",
+        "partition 4 begins again: a part of the snapshot is not found",
+        "partition 5 owned",
+    ];
+    said.iter().for_each(|said| until(said, || worker.count(said) > 0));
+}
+
+/// With the users of the README, front ends can do what they have to, and nothing else.
+#[test]
+fn front_ends_cannot_write_what_workers_write() {
+    let readme = include_str!("../README.md");
+    let users = readme.split("```text\n").find(|part| part.starts_with("authorization {")).expect("users");
+    let users = users.split("```").next().expect("their end");
+    let directory = Directory::new("cluster-users");
+    let nats = Nats::start_with(&directory, 1, users);
+    let url = |user: &str| nats.urls().replace("nats://", &format!("nats://{user}@"));
+    let args = ["--partitions", "2", "--check-after", "2s"];
+    let worker = Worker::start_at("one", &url("worker:change-me"), &args);
+    worker.wait_until_ready();
+    support::sample(directory.path(), &["--count", "300", "--items", "4"]);
+    let front = url("front:change-me-too");
+    let (code, said) = feed(&directory, &front, &["--check-after", "2s"]);
+    assert!(code == 0 && said.contains("| orders | placed | 300 |"), "{said}");
+    let options = ConnectOptions::with_user_and_password("front".to_owned(), "change-me-too".to_owned());
+    speak(&nats, options, async |client| {
+        let front = ContextBuilder::new().timeout(Duration::from_millis(500)).build(client);
+        for subject in ["results.0", "books.0.head", "workers.one", "shop.0.ticks"] {
+            let sent = front.publish(subject, "junk".into()).await;
+            assert!(sent.expect("it is sent").await.is_err(), "{subject}");
+        }
+        assert!(front.delete_stream("results-0").await.is_err(), "nor may it delete");
     });
-    assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
-    let third = Worker::start("three", &nats, &args);
-    let (code, found) = run(directory, "audit", "--from", &nats, &["--wait", "--as-answered"]);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
-    assert_eq!(third.terminate(), Some(0));
 }

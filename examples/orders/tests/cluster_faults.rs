@@ -1,5 +1,5 @@
 //! Workers and NATS servers are killed, paused and restarted at random under load, and what is left is
-//! audited.
+//! compared with a replay.
 //!
 //! ```text
 //! cargo test --release -p orders --test cluster_faults -- \
@@ -21,12 +21,12 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::lossy::Proxy;
 use support::nats::{Nats, Worker};
-use support::{Directory, options};
+use support::proxy::Proxy;
+use support::{Directory, audit, options};
 
 const CHECK_AFTER: u64 = 1_500;
-const STOCK: &str = "1000";
+const STOCK: u64 = 1_000;
 /// Orders of an item: a little more than there is stock for.
 const PER_ITEM: u64 = 450;
 const NAMES: [&str; 3] = ["anna", "bert", "carl"];
@@ -46,15 +46,15 @@ fn main() {
     let mut scene = Scene::new(nats, Duration::from_millis(lease), servers as usize, seed);
     // Servers elect leaders in much less, and the broker forgets repeated messages after two minutes.
     let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "3m"];
-    let feed = start("feed", "--to", &scene.nats, &directory, &feed);
+    let mut feed = support::feed(directory.path(), &scene.nats.urls(), &feed);
+    let feed = feed.stdout(Stdio::piped()).spawn().expect("the program starts");
     match cuts {
         0 => scene.torment(Duration::from_secs(seconds)),
         cuts => (0..cuts).for_each(|_| scene.cut()),
     }
     let fed = end(feed);
-    let audit = ["--stock", STOCK, "--wait", "--as-answered", "--give-up-after", "60s"];
-    let audited = end(start("audit", "--from", &scene.nats, &directory, &audit));
-    println!("{fed}{audited}{:?}: {}", scene.done, audited.lines().last().unwrap_or_default());
+    let audited = audit::cluster(&scene.nats.urls(), directory.path(), STOCK, CHECK_AFTER);
+    println!("{fed}{:?}: {audited}", scene.done);
 }
 
 /// Half of the orders are paid in full, a sixth each in two parts, wrongly, and not at all. Some of the
@@ -77,11 +77,6 @@ fn write_files(directory: &Directory, seconds: u64, rate: u64) {
     }
     fs::write(directory.path().join("orders.csv"), orders).expect("a file");
     fs::write(directory.path().join("payments.csv"), payments).expect("a file");
-}
-
-fn start(subcommand: &str, option: &str, nats: &Nats, directory: &Directory, args: &[&str]) -> Child {
-    let mut command = support::with_files(directory.path(), subcommand, [option, &nats.urls()], args);
-    command.stdout(Stdio::piped()).spawn().expect("the program starts")
 }
 
 fn end(child: Child) -> String {
@@ -117,7 +112,7 @@ impl Scene {
     fn new(nats: Nats, lease: Duration, servers: usize, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         let (done, server_killed) = (Done::default(), Instant::now());
-        let proxies = NAMES.iter().map(|_| Proxy::start(nats.address(), |_| false)).collect();
+        let proxies = NAMES.iter().map(|_| Proxy::start(nats.address())).collect();
         let workers = Vec::new();
         let mut scene = Self { nats, servers, lease, workers, proxies, rng, done, server_killed };
         scene.workers = NAMES.iter().map(|name| scene.worker(name)).collect();
@@ -127,8 +122,8 @@ impl Scene {
 
     fn worker(&self, name: &str) -> Worker {
         let (replicas, lease) = (self.servers.to_string(), format!("{}ms", self.lease.as_millis()));
-        let check_after = format!("{CHECK_AFTER}ms");
-        let shop = ["--partitions", "6", "--check-after", &check_after, "--stock", STOCK];
+        let (check_after, stock) = (format!("{CHECK_AFTER}ms"), STOCK.to_string());
+        let shop = ["--partitions", "6", "--check-after", &check_after, "--stock", &stock];
         let own = ["--replicas", &replicas, "--lease", &lease, "--snapshot-every", "1000"];
         let proxy = NAMES.iter().position(|own| *own == name).map(|number| self.proxies[number].url.clone());
         // With several servers, a worker goes from one to the other.

@@ -1,96 +1,59 @@
-//! What the disk and the clock may do to `serve`: no room, a clock that is set back. `kills.rs` has
-//! the crashes, `torn.rs` writes that are torn.
+//! What the disk, its user and the clock may do to `serve`: no room, other files, a clock that is set
+//! back. `kills.rs` has the crashes, `torn.rs` writes that are torn.
 
 mod support;
 
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use support::{Directory, PROGRAM, Server, order, until};
 
 const HOUR: [&str; 2] = ["--check-after", "1h"];
 
-/// The process may write files up to a size, as if the disk ended there. Requests are refused, none
-/// is half there; once there is room, the same process goes on.
+/// The program, which may write files up to a size, as if the disk ended there.
+fn limited(size: u64) -> Command {
+    let mut limited = Command::new("prlimit");
+    limited.args([&format!("--fsize={size}"), "env", "--ignore-signal=XFSZ", PROGRAM]);
+    limited
+}
+
+/// A server that does not start, or ends by itself.
+fn ended(mut command: Command, directory: &Path) -> Output {
+    command.args(["serve", "--listen", "127.0.0.1:0", "--check-after", "1h", "--data"]).arg(directory);
+    command.output().expect("the program starts")
+}
+
+/// The server ends when the disk is full. Whatever it has answered is there at the next start, and the
+/// request that it has not answered is there whole or not at all.
 #[test]
-fn a_full_disk_refuses_and_loses_nothing() {
+fn a_full_disk_ends_the_server_and_loses_nothing() {
     let directory = Directory::new("disk");
     let data = directory.path().join("data");
-    let mut limited = Command::new("prlimit");
-    limited.args(["--fsize=8388608:unlimited", "env", "--ignore-signal=XFSZ", PROGRAM]);
-    let server = Server::launch(limited, &data, &HOUR);
-    server.wait_until_ready();
-    let next = read_beside(&server, || fill(&server));
-    // It is not healthy until there is room, and answers those who read.
-    for _ in 0..100 {
-        let health = server.get("/healthz");
-        assert!(health.status == 503 && health.text().contains("the disk has no room"), "{health:?}");
-        assert_eq!(server.get("/orders/1").json()["state"], "pending");
-        assert_eq!(server.post("/orders", &order(next, "x")).status, 503);
-        std::thread::sleep(Duration::from_millis(20));
+    let mut server = Server::launch(limited(8 << 20), &data, &HOUR);
+    let batch = |first: u64| {
+        (first..first + 5_000)
+            .map(|id| order(id, "a-name-of-some-length-for-a-large-record"))
+            .collect::<String>()
+    };
+    let mut next = 1;
+    let mut client = server.connect();
+    while let Ok(answer) = client.send("POST", "/orders", &[], batch(next).as_bytes())
+        && answer.status == 200
+    {
+        assert_eq!(answer.statuses(), vec!["placed"; 5_000]);
+        next += 5_000;
     }
-    let freed =
-        Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.pid().to_string()]).status();
-    assert!(freed.is_ok_and(|status| status.success()));
-    server.wait_until_ready();
-    let refused = (next..next + 5_000).map(|id| order(id, "x")).collect::<String>();
-    let mut answer = server.post("/orders", &refused);
-    until("the server takes orders again", || {
-        answer = server.post("/orders", &refused);
-        answer.status == 200
-    });
-    let statuses = answer.statuses();
-    assert!(
-        statuses.iter().all(|status| *status == statuses[0]),
-        "the refused request is there whole or not at all"
-    );
-    assert_eq!(server.metric("orders_pending"), (next + 4_999) as f64);
-    for id in [1, next / 2, next - 1, next] {
+    assert_eq!(server.wait(), Some(2), "it ends by itself");
+    let server = Server::start(&data, &HOUR);
+    let pending = server.metric("orders_pending") as u64;
+    assert!(pending == next - 1 || pending == next + 4_999, "{pending} and {next}");
+    for id in [1, next / 2, next - 1] {
         assert_eq!(server.get(&format!("/orders/{id}")).json()["state"], "pending");
     }
-}
-
-/// Reads what is there all the while, and expects an answer to each request: it is 503 while the
-/// store is opened again.
-fn read_beside<R>(server: &Server, work: impl FnOnce() -> R) -> R {
-    assert_eq!(server.post("/orders", &order(1, "a-name-of-some-length-for-a-large-record")).status, 200);
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let readers = ["/orders/1", "/stock/nut", "/outcomes"].map(|path| {
-            let over = &over;
-            scope.spawn(move || {
-                let mut client = server.connect();
-                while !over.load(Ordering::SeqCst) {
-                    let answer = client.send("GET", path, &[], b"").expect("an answer");
-                    assert!(matches!(answer.status, 200 | 503), "{path}: {answer:?}");
-                }
-            })
-        });
-        let result = work();
-        std::thread::sleep(Duration::from_secs(1));
-        over.store(true, Ordering::SeqCst);
-        readers.into_iter().for_each(|reader| reader.join().expect("every reader is answered"));
-        result
-    })
-}
-
-/// Places orders until the disk is full. Returns the first id that is not placed.
-fn fill(server: &Server) -> u64 {
-    let mut next = 1;
-    loop {
-        let lines = (next..next + 5_000)
-            .map(|id| order(id, "a-name-of-some-length-for-a-large-record"))
-            .collect::<String>();
-        let answer = server.post("/orders", &lines);
-        if answer.status != 200 {
-            assert_eq!(answer.status, 503, "{answer:?}");
-            return next;
-        }
-        assert!(answer.statuses().iter().all(|status| status == "placed" || status == "duplicate"));
-        next += 5_000;
-        assert!(next < 5_000_000, "the limit is never met");
-    }
+    assert_eq!(server.post("/orders", &batch(next)).status, 200);
+    assert_eq!(server.metric("orders_pending"), (next + 4_999) as f64);
 }
 
 /// Without room at its first start the program leaves nothing that a later start cannot open.
@@ -98,16 +61,42 @@ fn fill(server: &Server) -> u64 {
 fn a_first_start_on_a_full_disk_can_be_repeated() {
     let directory = Directory::new("first");
     let data = directory.path().join("data");
-    for size in [0, 4_096, 100_000, 1_000_000] {
-        let mut limited = Command::new("prlimit");
-        let limit = format!("--fsize={size}:unlimited");
-        limited.args([&limit, "env", "--ignore-signal=XFSZ", PROGRAM]);
-        let server = Server::launch(limited, &data, &HOUR);
-        std::thread::sleep(Duration::from_millis(700));
-        server.kill();
+    for size in [0, 4_096, 40_000] {
+        let said = ended(limited(size), &data);
+        assert_eq!(said.status.code(), Some(2), "{said:?}");
     }
     let server = Server::start(&data, &HOUR);
     assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+}
+
+/// A file that is there is never made anew, whatever it holds. A copy of the server's own file, which was
+/// killed, is put in its place.
+#[test]
+fn a_file_that_is_no_store_is_refused_and_a_copy_is_put_in_its_place() {
+    let directory = Directory::new("copied");
+    let (path, copy) = (directory.path().join("orders.redb"), directory.path().join("copy"));
+    let server = Server::start(directory.path(), &HOUR);
+    let orders = (1..=2_000).map(|id| order(id, "nut")).collect::<String>();
+    assert_eq!(server.post("/orders", &orders).status, 200);
+    server.kill();
+    fs::copy(&path, &copy).expect("a copy");
+    let other = directory.path().join("other");
+    let database = redb::Database::create(&other).expect("a store of another program");
+    let transaction = database.begin_write().expect("a transaction");
+    transaction.open_table(redb::TableDefinition::<u64, &str>::new("open")).expect("a table");
+    transaction.commit().expect("a commit");
+    drop(database);
+    let other = fs::read(other).expect("a file");
+    for blank in [vec![], vec![0; 1 << 20], b"shopping list".to_vec(), other] {
+        fs::write(&path, &blank).expect("a file");
+        let said = ended(Command::new(PROGRAM), directory.path());
+        assert!(said.status.code() == Some(2) && said.stdout.is_empty(), "{said:?}");
+        assert_eq!(fs::metadata(&path).expect("a file").len(), blank.len() as u64, "nothing is thrown away");
+    }
+    fs::rename(copy, path).expect("it is put back");
+    let server = Server::start(directory.path(), &HOUR);
+    assert_eq!(server.metric("orders_pending"), 2_000.0);
+    assert_eq!(server.get("/stock/nut").json()["reserved"], 4_000);
 }
 
 /// The library with which `faketime` sets the clocks of a program.
@@ -122,16 +111,14 @@ fn faketime() -> String {
 fn a_clock_that_is_set_back_again_and_again_delays_no_check() {
     let (directory, library) = (Directory::new("clock-again"), faketime());
     let clock = directory.path().join("clock");
-    let set = |offset: &str| std::fs::write(&clock, offset).expect("the clock is set");
+    let set = |offset: &str| fs::write(&clock, offset).expect("the clock is set");
     let launch = || {
         let mut faked = Command::new("env");
         faked
             .arg(format!("LD_PRELOAD={library}"))
             .arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
         faked.args(["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", PROGRAM]);
-        let server = Server::launch(faked, &directory.path().join("data"), &["--check-after", "1s"]);
-        server.wait_until_ready();
-        server
+        Server::launch(faked, &directory.path().join("data"), &["--check-after", "1s"])
     };
     set("+0");
     let mut server = launch();

@@ -1,26 +1,25 @@
-//! Kills the server at random instants under load, and audits what is left against a replay.
+//! Kills the server at random instants under load, and compares what is left with a replay.
 //!
 //! ```text
 //! cargo test --release -p orders --test kills -- [--kills N] [--seconds S] [--seed N]
 //! ```
 //!
 //! Clients place orders and pay them, and send again whatever was not answered. A reader follows the
-//! outcomes. After the last kill no outcome that the reader saw may have changed, and the subcommand
-//! `audit` compares the server with what a replay decides from the answers.
+//! outcomes. After the last kill no outcome that the reader saw may have changed, and all of them are
+//! compared with what a replay decides from the answers.
 
 mod support;
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
+use order_reconciliation::outcomes::PlacedOrder;
 use serde_json::Value;
+use support::audit::Book;
 use support::{Answer, Client, Directory, PROGRAM, Server, options, until};
 
 const CHECK_AFTER: u64 = 700;
@@ -33,7 +32,8 @@ const CLIENTS: usize = 4;
 fn main() {
     let [kills, seconds, seed] = options([("--kills", 10), ("--seconds", u64::MAX), ("--seed", 1)]);
     let begin = Instant::now();
-    let scene = Arc::new(Scene::default());
+    let book = Mutex::new(Book::new(CHECK_AFTER));
+    let scene = Arc::new(Scene { book, ..Scene::default() });
     let directory = Directory::new("kills");
     let audited = torment(&scene, &directory, kills, seconds, seed);
     let took = begin.elapsed().as_secs();
@@ -50,6 +50,8 @@ struct Scene {
     closing: AtomicBool,
     /// All outcomes are there.
     over: AtomicBool,
+    /// What the clients know from answers.
+    book: Mutex<Book>,
 }
 
 fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, seed: u64) -> String {
@@ -72,7 +74,6 @@ fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, 
             Server::interrupt(&directory.path().join("data"), &args.each_ref().map(String::as_str), after);
         } else {
             let server = start(scene, directory);
-            server.wait_until_ready();
             thread::sleep(Duration::from_millis(rng.u64(0..300)));
             *scene.address.lock().expect("no panic") = None;
             server.kill();
@@ -81,12 +82,11 @@ fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, 
     }
     let server = start(scene, directory);
     scene.closing.store(true, Ordering::SeqCst);
-    let mut book = Book::default();
-    clients.into_iter().for_each(|client| book.add(client.join().expect("a client does not panic")));
+    clients.into_iter().for_each(|client| client.join().expect("a client does not panic"));
     until("all are decided", || server.metric("orders_pending") == 0.0);
     scene.over.store(true, Ordering::SeqCst);
     let followed = reader.join().expect("the reader does not panic");
-    audit(&server, directory, &book, &followed)
+    audit(&server, &mut scene.book.lock().expect("no panic"), &followed)
 }
 
 fn args(scene: &Scene) -> [String; 6] {
@@ -104,40 +104,18 @@ fn start(scene: &Scene, directory: &Directory) -> Server {
     server
 }
 
-/// What the clients know from answers.
-#[derive(Default)]
-struct Book {
-    orders: Vec<PlacedOrder>,
-    payments: Vec<MadePayment>,
-    sold_out: u64,
-    late: u64,
-    /// Requests that were sent more than once.
-    repeated: u64,
-}
-
-impl Book {
-    fn add(&mut self, other: Self) {
-        self.orders.extend(other.orders);
-        self.payments.extend(other.payments);
-        self.sold_out += other.sold_out;
-        self.late += other.late;
-        self.repeated += other.repeated;
-    }
-}
-
 /// A client: places a batch, pays it, and so on.
-fn shop(scene: &Scene) -> Book {
-    let (mut book, mut line) = (Book::default(), Line::default());
+fn shop(scene: &Scene) {
+    let mut line = Line::default();
     while !scene.closing.load(Ordering::SeqCst) {
         let first = scene.next_order.fetch_add(BATCH, Ordering::SeqCst) + 1;
-        let placed = place(scene, &mut line, &mut book, first..first + BATCH);
-        pay(scene, &mut line, &mut book, &placed);
+        let placed = place(scene, &mut line, first..first + BATCH);
+        pay(scene, &mut line, &placed);
     }
-    book.repeated = line.repeated;
-    book
 }
 
-fn place(scene: &Scene, line: &mut Line, book: &mut Book, ids: std::ops::Range<u64>) -> Vec<PlacedOrder> {
+/// Returns the orders that are placed.
+fn place(scene: &Scene, line: &mut Line, ids: std::ops::Range<u64>) -> Vec<PlacedOrder> {
     let order = |order_id: u64| PlacedOrder {
         order_id,
         item: format!("item-{}", order_id / PER_ITEM),
@@ -145,58 +123,38 @@ fn place(scene: &Scene, line: &mut Line, book: &mut Book, ids: std::ops::Range<u
         amount: order_id * 31 % 5_000 + 200,
         placed_at: 0,
     };
-    let orders = ids.map(order).collect::<Vec<_>>();
+    let mut orders = ids.map(order).collect::<Vec<_>>();
     let body = orders.iter().map(|PlacedOrder { order_id, item, quantity, amount, .. }| {
         let names = format!("\"order_id\":{order_id},\"item\":\"{item}\"");
         format!("{{{names},\"quantity\":{quantity},\"amount_cents\":{amount}}}\n")
     });
     let answers = line.insist(scene, "/orders", &body.collect::<String>()).lines();
     assert_eq!(answers.len(), orders.len(), "an answer a line");
-    let mut placed = Vec::new();
-    for (mut order, answer) in orders.into_iter().zip(answers) {
-        assert_eq!(answer["order_id"], order.order_id);
-        match answer["status"].as_str() {
-            Some("placed" | "duplicate") => {
-                order.placed_at = answer["check_at_ms"].as_u64().expect("a time") - CHECK_AFTER;
-                placed.push(order);
-            }
-            Some("sold_out") => book.sold_out += 1,
-            _ => panic!("{answer}"),
-        }
-    }
-    book.orders.extend(placed.iter().cloned());
-    placed
+    let (mut book, mut answers) = (scene.book.lock().expect("no panic"), answers.iter());
+    orders.retain(|order| book.ordered(order, answers.next().expect("an answer")));
+    orders
 }
 
 /// Half of the orders are paid in full, a sixth each in two parts, wrongly, and not at all.
-fn pay(scene: &Scene, line: &mut Line, book: &mut Book, placed: &[PlacedOrder]) {
+fn pay(scene: &Scene, line: &mut Line, placed: &[PlacedOrder]) {
     let mut payments = Vec::new();
-    for order in placed {
-        let (id, amount) = (order.order_id, order.amount);
-        match id * 11 % 6 {
-            0..=2 => payments.push((order, amount)),
-            3 => payments.extend([(order, amount / 2), (order, amount - amount / 2)]),
-            4 => payments.push((order, amount + id % 2 * 2 - 1)),
-            _ => {}
-        }
+    for &PlacedOrder { order_id: id, amount, .. } in placed {
+        let amounts = match id * 11 % 6 {
+            0..=2 => vec![amount],
+            3 => vec![amount / 2, amount - amount / 2],
+            4 => vec![amount + id % 2 * 2 - 1],
+            _ => vec![],
+        };
+        let named =
+            amounts.into_iter().zip(1..).map(|(cents, number)| (format!("p-{id}-{number}"), id, cents));
+        payments.extend(named);
     }
-    let body = payments.iter().enumerate().map(|(number, (order, cents))| {
-        support::payment(&format!("p-{}-{number}", order.order_id), order.order_id, *cents)
-    });
+    let body = payments.iter().map(|(name, id, cents)| support::payment(name, *id, *cents));
     let answers = line.insist(scene, "/payments", &body.collect::<String>()).lines();
     assert_eq!(answers.len(), payments.len(), "an answer a line");
-    for ((order, amount), answer) in payments.into_iter().zip(answers) {
-        let check_at = order.placed_at + CHECK_AFTER;
-        let paid_at = match answer["status"].as_str() {
-            Some("counted" | "duplicate") => order.placed_at,
-            Some("late") => {
-                assert!(wall() + 250 > check_at, "{answer} comes before {check_at}");
-                book.late += 1;
-                check_at + 1
-            }
-            _ => panic!("{answer}"),
-        };
-        book.payments.push(MadePayment { order_id: order.order_id, amount, paid_at });
+    let mut book = scene.book.lock().expect("no panic");
+    for ((name, id, cents), answer) in payments.iter().zip(answers) {
+        book.paid(name, *id, *cents, &answer, wall());
     }
 }
 
@@ -208,7 +166,6 @@ fn wall() -> u64 {
 #[derive(Default)]
 struct Line {
     client: Option<(SocketAddr, Client)>,
-    repeated: u64,
 }
 
 impl Line {
@@ -218,7 +175,6 @@ impl Line {
             if let Some(answer) = self.send(scene, "POST", path, body) {
                 return answer;
             }
-            self.repeated += 1;
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -282,43 +238,11 @@ fn expect_history(found: &str, followed: &str) {
     }
 }
 
-/// The subcommand `audit` gets files of the orders that were accepted, at the times of the answers.
-fn audit(server: &Server, directory: &Directory, book: &Book, followed: &str) -> String {
-    expect_history(&all_outcomes(server), followed);
-    let [orders, payments] = ["orders.csv", "payments.csv"].map(|name| directory.path().join(name));
-    write(&orders, "order_id,item,quantity,amount_cents,placed_at_ms", &book.orders, |order| {
-        let PlacedOrder { order_id, item, quantity, amount, placed_at } = order;
-        format!("{order_id},{item},{quantity},{amount},{placed_at}")
-    });
-    write(&payments, "order_id,amount_cents,paid_at_ms", &book.payments, |payment| {
-        let MadePayment { order_id, amount, paid_at } = payment;
-        format!("{order_id},{amount},{paid_at}")
-    });
-    let mut audit = Command::new(PROGRAM);
-    audit.arg("audit").arg("--orders").arg(orders).arg("--payments").arg(payments).args([
-        "--from",
-        &format!("http://{}", server.address),
-        "--check-after",
-        &format!("{CHECK_AFTER}ms"),
-        "--stock",
-        &STOCK.to_string(),
-    ]);
-    let audited = audit.output().expect("the program starts");
-    let text = String::from_utf8_lossy(&audited.stdout);
-    let missed = server.metric("orders_checks_missed_total");
-    assert!(audited.status.success(), "{text}{}", String::from_utf8_lossy(&audited.stderr));
-    format!(
-        "{text}{} sold out, {} payments, {} of them late, {} requests sent again, \
-         {missed} checks missed in the last absence",
-        book.sold_out,
-        book.payments.len(),
-        book.late,
-        book.repeated
-    )
-}
-
-fn write<T>(path: &Path, header: &str, records: &[T], row: impl Fn(&T) -> String) {
-    let rows = records.iter().map(|record| row(record) + "\n");
-    let text = [header.to_owned() + "\n"].into_iter().chain(rows).collect::<String>();
-    fs::write(path, text).expect("a file for the audit");
+/// Compares all outcomes with what was seen of them, and with a replay of the answers.
+fn audit(server: &Server, book: &mut Book, followed: &str) -> String {
+    let outcomes = all_outcomes(server);
+    expect_history(&outcomes, followed);
+    let lines = outcomes.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
+    lines.for_each(|line| book.ended(&line, u64::MAX));
+    book.compare(STOCK)
 }

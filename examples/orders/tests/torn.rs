@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orders::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Store};
+use orders::store::{Changes, Disk, EndState, Ended, Open, Payment, Store};
 use redb::StorageBackend;
 
 /// Storage in memory, and what was done to it since `remember`.
@@ -184,20 +184,6 @@ fn image(start: &[u8], steps: &[Step], end: usize, part: usize) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn a_commit_that_is_cut_at_any_write_is_there_whole_or_not_at_all() {
-    let (start, steps) = recorded();
-    assert!(steps.iter().any(|step| matches!(step, Step::Sync)), "a commit syncs");
-    let mut there = Vec::new();
-    for end in 0..=steps.len() {
-        there.push(reopen(image(&start, &steps, end, 0), &|| format!("cut before step {end}")));
-    }
-    assert!(!there[0] && there[steps.len()], "from not there to there");
-    assert!(there.is_sorted(), "once it is there, it stays: {there:?}");
-    let last_sync = steps.iter().rposition(|step| matches!(step, Step::Sync)).expect("a sync");
-    assert!(there[last_sync + 1], "it is there when the last sync has returned");
-}
-
 /// Large writes are cut at the bounds of sectors and beside them, small ones at every byte.
 #[test]
 fn a_commit_that_is_cut_at_any_byte_is_there_whole_or_not_at_all() {
@@ -210,15 +196,21 @@ fn a_commit_that_is_cut_at_every_byte_is_there_whole_or_not_at_all() {
     cut_at_bytes(|_, _| true);
 }
 
-/// `chosen` gets the place within a write, and the length of the write.
+/// Cuts before each step, and within writes. `chosen` gets the place within a write, and its length.
 fn cut_at_bytes(chosen: impl Fn(usize, usize) -> bool) {
     let (start, steps) = recorded();
-    for (end, step) in steps.iter().enumerate() {
-        let length = step.length();
-        for part in (0..length).filter(|&at| chosen(at, length)) {
+    let mut there = Vec::new();
+    for end in 0..=steps.len() {
+        there.push(reopen(image(&start, &steps, end, 0), &|| format!("cut before step {end}")));
+        let length = steps.get(end).map_or(0, Step::length);
+        for part in (1..length).filter(|&at| chosen(at, length)) {
             reopen(image(&start, &steps, end, part), &|| format!("cut at byte {part} of step {end}"));
         }
     }
+    assert!(!there[0] && there[steps.len()], "from not there to there");
+    assert!(there.is_sorted(), "once it is there, it stays: {there:?}");
+    let last_sync = steps.iter().rposition(|step| matches!(step, Step::Sync)).expect("a commit syncs");
+    assert!(there[last_sync + 1], "it is there when the last sync has returned");
 }
 
 /// Of the writes since the last sync, a disk may have done any, in any order.

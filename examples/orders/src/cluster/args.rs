@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "R", default_value = "1", value_parser = replicas)]
     pub(crate) replicas: usize,
 
-    /// After which silence another worker takes over
+    /// After which silence other workers take over. It is the same for all workers, for ever
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = lease)]
     pub(crate) lease: Duration,
 

@@ -1,40 +1,94 @@
-//! The broker: its connection, and the requests of workers and clients.
+//! The broker: its connection, the shop's streams there, and the requests of workers and clients.
 
-use std::time::Duration;
+use std::error::Error;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
-use async_nats::jetstream::{Context, ContextBuilder, kv};
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
+use async_nats::jetstream::{Context, ContextBuilder};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
-use bytes::Bytes;
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 
-use super::failure::{Failure, Patience};
+use crate::serve::books::Shop;
+
 use super::names::{self, Kind};
-use super::setup::{Settings, lost};
+
+/// Why something does not work, in a sentence. All failures are the same: it is tried again.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// How long a request may take. The election of a stream's new leader may take longer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// The pause before what failed is tried again.
+pub(crate) const PAUSE: Duration = Duration::from_millis(200);
+/// How often it is said what does not work.
+pub(crate) const SAY: Duration = Duration::from_secs(5);
 /// A server that does not answer for three of these is left for another.
 const PING: Duration = Duration::from_secs(1);
 /// How long a server may take to accept a connection.
 const ACCEPT: Duration = Duration::from_secs(2);
-/// The longest pause between two attempts to connect.
+/// The longest pause between two attempts to connect again.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How long one attempt to connect to the servers may take.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The broker must take messages of so many bytes, as it does by default: a result has all answers
+/// to a message.
+const MIN_PAYLOAD: usize = 1 << 20;
 
 /// In a result: the last message of the log that it and those before it answer, and the digest of
 /// all lines so far.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
-/// The headers that name the last result; the broker takes a new one only right after that. Servers of
-/// 2.9 look at the first header before they replicate a message, and not again: if two messages come at
-/// once, they take both. They look at the second header when they store the message.
-const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
+/// A message is taken only if the last one of its subject has this number.
+const EXPECTED_OF_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence";
+/// The headers that name the last result; the broker takes a new one only right after that. Servers
+/// of 2.9 look at the first header before they replicate a message, and not again: if two messages
+/// come at once, they take both. They look at the second header when they store the message.
+const EXPECTED: [&str; 2] = [EXPECTED_OF_SUBJECT, "Nats-Expected-Last-Sequence"];
 
-/// Bytes of a message that are left for its headers.
-const HEADERS: usize = 1 << 10;
+/// What must be the same for all workers. It stands in the description of the stream of snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) partitions: u32,
+    pub(crate) replicas: usize,
+    /// Units of each item.
+    pub(crate) stock: u64,
+    pub(crate) check_after_ms: u64,
+    /// How long an order that has ended is known.
+    pub(crate) remember_ms: u64,
+    pub(crate) lease_ms: u64,
+}
+
+impl Settings {
+    pub(crate) fn shop(&self) -> Shop {
+        Shop { stock: self.stock, check_after: self.check_after_ms, in_memory: usize::MAX }
+    }
+
+    fn of(found: &Config) -> Result<Self, Failure> {
+        let text = found.description.as_deref().unwrap_or_default();
+        serde_json::from_str(text).map_err(|_| format!("the stream {} is no shop's", found.name).into())
+    }
+
+    /// The stream of all snapshots.
+    fn books(&self) -> Result<Config, Failure> {
+        let description = Some(serde_json::to_string(self)?);
+        Ok(Config { description, ..self.stream(names::BOOKS.to_owned(), format!("{}.>", names::BOOKS)) })
+    }
+
+    /// The stream of the workers that live, and the log and the results of each partition.
+    fn streams(&self) -> impl Iterator<Item = Config> {
+        let max_age = Duration::from_millis(self.lease_ms);
+        let workers = self.stream(names::WORKERS.to_owned(), names::worker("*"));
+        let workers = Config { max_age, max_messages_per_subject: 1, ..workers };
+        let of = |number| {
+            let log = self.stream(names::log(number), names::log_subjects(number));
+            [log, self.stream(names::results(number), names::results_subject(number))]
+        };
+        (0..self.partitions).flat_map(of).chain([workers])
+    }
+
+    fn stream(&self, name: String, subject: String) -> Config {
+        Config { name, subjects: vec![subject], num_replicas: self.replicas, ..Config::default() }
+    }
+}
 
 /// The last result of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +101,11 @@ pub(crate) struct LastResult {
 }
 
 impl LastResult {
-    /// Reads the headers of a result of a partition.
-    fn of(partition: u32, message: &StreamMessage) -> Result<Self, Failure> {
+    /// Reads the headers of a result.
+    fn of(message: &StreamMessage) -> Result<Self, Failure> {
         let number = |name| message.headers.get(name).and_then(|value| value.as_str().parse::<u64>().ok());
         let (input, digest) = number(INPUT).zip(number(DIGEST)).ok_or_else(|| {
-            let (stream, number) = (names::results(partition), message.sequence);
-            lost(&format!(
-                "message {number} of {stream} lacks its headers, so no worker has written it: keep other clients \
-                 off `results.>`"
-            ))
+            format!("the last message of {} lacks its headers: no worker has written it", message.subject)
         })?;
         Ok(Self { sequence: message.sequence, input, digest })
     }
@@ -65,19 +115,34 @@ impl LastResult {
 #[derive(Clone)]
 pub(crate) struct Broker {
     pub(crate) jetstream: Context,
-    pub(crate) bucket: kv::Store,
     pub(crate) settings: Settings,
 }
 
-/// Connects to one of several servers, which are separated by commas. The first user that an address names
-/// is that for all of them.
-pub(crate) async fn connect(urls: &str, name: &str, patience: &Patience) -> Result<Client, Failure> {
+/// Tries until it succeeds, or for so long. Says every few seconds why it does not.
+pub(crate) async fn insist<T, F: Future<Output = Result<T, Failure>>>(
+    most: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Failure> {
+    let (begin, mut said) = (Instant::now(), None::<Instant>);
+    loop {
+        let failure = match attempt().await {
+            Ok(done) => return Ok(done),
+            Err(failure) if begin.elapsed() >= most => return Err(failure),
+            Err(failure) => failure,
+        };
+        if said.is_none_or(|at| at.elapsed() >= SAY) {
+            said = Some(Instant::now());
+            say!("waiting for NATS: {failure}; trying again for {} s", begin.elapsed().as_secs());
+        }
+        shardwheel::sleep(PAUSE).await;
+    }
+}
+
+/// Connects to one of several servers, which are separated by commas. The first user that an
+/// address names is that for all of them.
+pub(crate) async fn connect(urls: &str, name: &str, most: Duration) -> Result<Client, Failure> {
     let servers = urls.split(',').map(str::parse::<ServerAddr>).collect::<Result<Vec<_>, _>>();
-    let servers = servers.map_err(|error| Failure::permanent(format!("{urls}: {error}")))?;
-    // Without the password.
-    let shown =
-        servers.iter().map(|server| format!("{}://{}:{}", server.scheme(), server.host(), server.port()));
-    let shown = shown.collect::<Vec<_>>().join(",");
+    let servers = servers.map_err(|error| format!("{urls}: {error}"))?;
     let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
     let options = || {
         user.map_or_else(ConnectOptions::new, |(user, password)| {
@@ -90,11 +155,7 @@ pub(crate) async fn connect(urls: &str, name: &str, patience: &Patience) -> Resu
         .reconnect_delay_callback(|attempts| RECONNECT.min(Duration::from_millis(20 * attempts as u64)))
         .max_reconnects(None)
     };
-    let connect = || async {
-        let connected = options().connect(&servers).await;
-        connected.map_err(|error| Failure::temporary(format!("{shown}: {error}")))
-    };
-    patience.insist(CONNECT, connect).await
+    insist(most, || async { Ok(options().connect(&servers).await?) }).await
 }
 
 /// A part of an address, with its `%` escapes replaced.
@@ -102,61 +163,93 @@ fn decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
+fn context(client: Client) -> Context {
+    ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
+}
+
 impl Broker {
-    /// The largest payload of a message, in bytes.
-    pub(crate) fn max_payload(&self) -> usize {
-        self.jetstream.client().server_info().max_payload.saturating_sub(HEADERS)
+    /// Finds the shop, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// The shop has other settings, or the broker takes small messages only.
+    pub(crate) async fn make(client: Client, settings: Settings) -> Result<Self, Failure> {
+        let payload = client.server_info().max_payload;
+        if payload < MIN_PAYLOAD {
+            return Err(format!("the broker's max_payload is {payload}, and must be {MIN_PAYLOAD}").into());
+        }
+        let jetstream = &context(client);
+        let make = |config: Config| {
+            insist(Duration::MAX, move || {
+                let made = jetstream.get_or_create_stream(config.clone());
+                async { Ok(made.await?) }
+            })
+        };
+        let books = make(settings.books()?).await?;
+        let found = Settings::of(&books.cached_info().config)?;
+        if found != settings {
+            let texts = [found, settings].map(|settings| format!("{settings:?}"));
+            return Err(format!("the shop has other settings: {}, not {}", texts[0], texts[1]).into());
+        }
+        for config in settings.streams() {
+            make(config).await?;
+        }
+        Ok(Self { jetstream: jetstream.clone(), settings })
     }
 
+    /// Connects to a shop that workers have made.
+    pub(crate) async fn find(urls: &str, most: Duration) -> Result<Self, Failure> {
+        let jetstream = context(connect(urls, "client", most).await?);
+        let books = insist(most, || async {
+            let books = jetstream.get_stream(names::BOOKS).await;
+            books.map_err(|error| format!("there is no shop yet; start a worker: {error}").into())
+        });
+        let settings = Settings::of(&books.await?.cached_info().config)?;
+        Ok(Self { jetstream, settings })
+    }
+
+    /// A stream, for requests to its leader.
     pub(crate) async fn stream(&self, name: &str) -> Result<Stream<()>, Failure> {
         Ok(self.jetstream.get_stream_no_info(name).await?)
     }
 
-    /// Adds a tick to a partition's log, and does not wait for an answer: the owner sends a lost tick
-    /// again.
-    pub(crate) async fn tick(&self, partition: u32, nonce: u64) -> Result<(), Failure> {
+    /// Adds a tick to a partition's log, and does not wait for an answer: the owner sends a lost
+    /// tick again.
+    pub(crate) async fn tick(&self, partition: u32) -> Result<(), Failure> {
         let subject = names::log_subject(partition, Kind::Tick);
-        Ok(self.jetstream.client().publish(subject, nonce.to_le_bytes().to_vec().into()).await?)
+        Ok(self.jetstream.client().publish(subject, bytes::Bytes::new()).await?)
     }
 
-    /// An entry of the bucket and its revision, by the word of the bucket's leader. The bucket's
-    /// own call asks any replica if the stream allows direct reads, as one does that `nats kv add`
-    /// made; and a replica may lag.
-    pub(crate) async fn entry(&self, key: &str) -> Result<Option<(u64, Bytes)>, Failure> {
-        let subject = format!("{}{key}", self.bucket.prefix);
-        match self.bucket.stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => Ok(Some((message.sequence, message.payload))),
+    /// The last message of a subject, by the word of the stream's leader.
+    pub(crate) async fn last(&self, stream: &str, subject: String) -> Result<Option<StreamMessage>, Failure> {
+        match self.stream(stream).await?.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => Ok(Some(message)),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(format!("{stream}: {error}").into()),
         }
     }
 
-    /// The last result, by the word of the stream's leader.
     pub(crate) async fn last_result(&self, partition: u32) -> Result<LastResult, Failure> {
-        let name = names::results(partition);
-        let number = self.state(&name).await?.last_sequence;
-        if number == 0 {
-            return Ok(LastResult { sequence: 0, input: 0, digest: names::DIGEST });
-        }
-        match self.stream(&name).await?.get_raw_message(number).await {
-            Ok(message) => LastResult::of(partition, &message),
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
-                Err(lost(&format!("the last result, message {number} of {name}, is gone")))
-            }
-            Err(error) => Err(error.into()),
-        }
+        let last = self.last(&names::results(partition), names::results_subject(partition)).await?;
+        let none = LastResult { sequence: 0, input: 0, digest: names::DIGEST };
+        last.map_or(Ok(none), |message| LastResult::of(&message))
     }
 
-    /// The last result, as soon as the stream's leader answers.
-    pub(crate) async fn insist_on_last_result(
+    /// Publishes a message if the last one of its subject has the number `expected`; returns its
+    /// own.
+    pub(crate) async fn replace(
         &self,
-        partition: u32,
-        patience: &Patience,
-    ) -> Result<LastResult, Failure> {
-        patience.insist(TIMEOUT, || self.last_result(partition)).await
+        subject: String,
+        expected: u64,
+        payload: Vec<u8>,
+    ) -> Result<u64, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(EXPECTED_OF_SUBJECT, expected.to_string());
+        Ok(self.jetstream.publish_with_headers(subject, headers, payload.into()).await?.await?.sequence)
     }
 
-    /// Publishes lines as the result `next`, if the last one is still the one that the caller knows.
+    /// Publishes lines as the result `next`, if the last one is still the one that the caller
+    /// knows.
     ///
     /// # Errors
     ///
@@ -175,8 +268,4 @@ impl Broker {
         let ack = self.jetstream.publish_with_headers(subject, headers, lines.into()).await?.await?;
         Ok(LastResult { sequence: ack.sequence, ..next })
     }
-}
-
-pub(crate) fn context(client: Client) -> Context {
-    ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
 }

@@ -1,34 +1,29 @@
 //! A client of a shop over NATS: sends lines, and receives the answers.
 //!
 //! A line goes to the partition of its item; a payment goes to that of its order's item, which the
-//! client knows. The answer comes as a line of the partition's results. So *sent* is not *answered*:
-//! a message that the broker has, but that no worker has answered in time, is sent again, with the
-//! same id. For two minutes the broker drops a repeated id; the books know the message's orders and
-//! payments for much longer.
+//! client knows. The answer comes as a line of the partition's results. So *sent* is not
+//! *answered*: a message that the broker has, but that no worker has answered in time, is sent
+//! again, with the same id. For two minutes the broker drops a repeated id; the books know the
+//! message's orders and payments for much longer.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use futures_util::future::{join_all, try_join_all};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::broker::{self, Broker};
-use super::failure::{Failure, Patience};
+use super::broker::{Broker, Failure, PAUSE, insist};
 use super::names::{self, Kind};
 use super::partition::MAX_LINES;
-use super::reader::{Gap, Reader};
-use super::recovery;
+use super::reader::Reader;
 
 /// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
-/// How long to wait for a stream of results that is missing.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// What identifies a line in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,48 +42,30 @@ pub(crate) struct Addressed<'a> {
 }
 
 /// A line of a result: an answer, or an outcome.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Line {
     pub(crate) order_id: Option<u64>,
     pub(crate) payment_id: Option<String>,
     /// An answer has it.
     pub(crate) status: Option<String>,
-    pub(crate) check_at_ms: Option<u64>,
+    /// Why an answer finds a line invalid.
     pub(crate) error: Option<String>,
-    /// An outcome has these.
-    pub(crate) seq: Option<u64>,
+    /// An outcome has it.
+    #[cfg(test)]
     pub(crate) state: Option<String>,
-    pub(crate) decided_at_ms: Option<u64>,
 }
 
 impl Line {
-    /// As it stands in a result.
-    pub(crate) fn text(&self) -> String {
-        let mut fields = serde_json::to_value(self).unwrap_or_default();
-        if let Some(fields) = fields.as_object_mut() {
-            fields.retain(|_, value| !value.is_null());
-        }
-        fields.to_string()
-    }
-
     pub(crate) fn name(&self) -> Option<Name> {
         let order = || self.order_id.map(Name::Order);
         self.payment_id.clone().map(Name::Payment).or_else(order)
     }
 }
 
-/// Characters that are kept of what is no line of a result.
-const FOREIGN: usize = 100;
-
-/// The lines of a result. One that answers a line without a good id has none here: no client waits for it.
-/// What is no line of a result is the error of a line without anything else.
+/// The lines of a result, without what is no line of a result.
 pub(crate) fn lines(payload: &[u8]) -> Vec<Line> {
-    let lines = payload.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let foreign = |line: &[u8]| {
-        let text = String::from_utf8_lossy(line).chars().take(FOREIGN).collect();
-        Line { error: Some(text), ..Line::default() }
-    };
-    lines.map(|line| serde_json::from_slice(line).unwrap_or_else(|_| foreign(line))).collect()
+    let lines = payload.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// Lines that wait for their answers.
@@ -108,16 +85,14 @@ pub(crate) struct ShopClient {
 impl ShopClient {
     /// Connects, and listens to the results from now on. The caller's runtime must have timers.
     pub(crate) async fn connect(urls: &str, give_up_after: Duration) -> Result<Self, Failure> {
-        let patience = &Patience::of(give_up_after);
-        let client = broker::connect(urls, "client", patience).await?;
-        let broker = Broker::find(client, patience).await?;
+        let broker = Broker::find(urls, give_up_after).await?;
         let (waiting, mut readers) = (Waiting::default(), JoinSet::new());
-        let partitions = 0..broker.settings.partitions;
-        let last = partitions.map(|partition| broker.insist_on_last_result(partition, patience));
-        let last = try_join_all(last).await?;
-        for (partition, last) in (0..).zip(last) {
-            let reader = Reader::new(broker.clone(), names::results(partition), last.sequence + 1);
-            readers.spawn(hear(reader, Arc::clone(&waiting)));
+        for partition in 0..broker.settings.partitions {
+            let reader = insist(give_up_after, || async {
+                let last = broker.last_result(partition).await?.sequence;
+                results(&broker, partition, last + 1).await
+            });
+            readers.spawn(hear(reader.await?, Arc::clone(&waiting)));
         }
         let session = fastrand::u64(..);
         Ok(Self { broker, waiting, give_up_after, session, _readers: readers })
@@ -135,7 +110,7 @@ impl ShopClient {
             match shardwheel::timeout(REPEAT, &mut answers).await {
                 Ok(answers) => return Ok((answers?, repeated)),
                 Err(_) if begin.elapsed() < self.give_up_after => repeated += messages.len() as u64,
-                Err(_) => return Err(Failure::temporary("no worker answers")),
+                Err(_) => return Err("no worker answers".into()),
             }
         }
     }
@@ -147,23 +122,25 @@ impl ShopClient {
     }
 
     /// One message, or more, for each partition.
-    fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, Vec<u8>)> {
-        let (mut by_partition, most) = (HashMap::<u32, Vec<&[u8]>>::new(), self.broker.max_payload());
+    fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, String)> {
+        let mut by_partition = HashMap::<u32, Vec<&str>>::new();
         for line in lines {
             let partition = names::partition_of(line.item, self.broker.settings.partitions);
-            by_partition.entry(partition).or_default().push(line.line.as_bytes());
+            by_partition.entry(partition).or_default().push(&line.line);
         }
-        let messages = by_partition.into_iter().flat_map(|(partition, lines)| {
-            bundles(&lines, most).into_iter().map(move |lines| (partition, lines))
+        let messages = by_partition.iter().flat_map(|(partition, lines)| {
+            // The longest lines of so many fit into a message.
+            lines.chunks(MAX_LINES).map(|lines| (*partition, lines.concat()))
         });
         messages.collect()
     }
 
     /// Publishes messages. If one fails, its lines have no answer and it is sent again.
-    async fn publish(&self, kind: Kind, messages: &[(u32, Vec<u8>)]) {
+    async fn publish(&self, kind: Kind, messages: &[(u32, String)]) {
         let sent = messages.iter().map(|(partition, payload)| async move {
             let mut headers = HeaderMap::new();
-            headers.insert(NATS_MESSAGE_ID, format!("{:016x}", names::digest(self.session, payload)));
+            headers
+                .insert(NATS_MESSAGE_ID, format!("{:016x}", names::digest(self.session, payload.as_bytes())));
             let subject = names::log_subject(*partition, kind);
             let jetstream = &self.broker.jetstream;
             jetstream.publish_with_headers(subject, headers, payload.clone().into()).await?.await
@@ -172,101 +149,30 @@ impl ShopClient {
     }
 }
 
-/// Lines as payloads of at most so many bytes, and [`MAX_LINES`] lines.
-fn bundles(lines: &[&[u8]], most: usize) -> Vec<Vec<u8>> {
-    let (mut bundles, mut count) = (Vec::<Vec<u8>>::new(), 0);
-    for line in lines {
-        match bundles.last_mut().filter(|last| count < MAX_LINES && last.len() + line.len() <= most) {
-            Some(last) => last.extend_from_slice(line),
-            None => {
-                bundles.push(line.to_vec());
-                count = 0;
-            }
-        }
-        count += 1;
-    }
-    bundles
+/// A reader of the results of a partition.
+async fn results(broker: &Broker, partition: u32, next: u64) -> Result<Reader, Failure> {
+    Reader::new(broker, names::results(partition), names::results_subject(partition), next).await
 }
 
 /// Passes answers on to those that wait for them.
 async fn hear(mut reader: Reader, waiting: Waiting) {
     loop {
-        let input = match reader.next().await {
-            Ok(Some(input)) => input,
-            Ok(None) => continue,
-            // The lines that it answered are sent again.
-            Err(gap) => {
-                say!("results: {gap}");
-                if matches!(gap, Gap::Stream(_)) {
-                    shardwheel::sleep(PAUSE).await;
-                }
-                continue;
-            }
-        };
-        let lines = lines(&input.payload);
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in lines.into_iter().filter(|line| line.status.is_some()) {
-            if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
-                // The sender may have given up.
-                let _ = answer.send(line);
-            }
+        match reader.read().await {
+            Ok(inputs) if inputs.is_empty() => reader.more().await,
+            Ok(inputs) => inputs.iter().for_each(|input| answer(&input.payload, &waiting)),
+            // It is asked again. Lines that stay without an answer are sent again.
+            Err(_) => shardwheel::sleep(PAUSE).await,
         }
     }
 }
 
-/// All that workers have answered.
-pub(crate) struct Results {
-    /// How long orders wait for their check, in ms.
-    pub(crate) check_after: u64,
-    /// Lines by partition, each with the time in ms at which the broker took it in.
-    pub(crate) partitions: Vec<Vec<(u64, Line)>>,
-}
-
-impl Results {
-    pub(crate) async fn read(urls: &str, patience: Duration) -> Result<Self, Failure> {
-        let (most, patience) = (patience, &Patience::of(patience));
-        let client = broker::connect(urls, "audit", patience).await?;
-        let broker = Broker::find(client, patience).await?;
-        let partitions = 0..broker.settings.partitions;
-        let partitions =
-            try_join_all(partitions.map(|partition| partition_results(&broker, partition, patience)));
-        let partitions = shardwheel::timeout(most, partitions).await??;
-        Ok(Self { partitions, check_after: broker.settings.check_after_ms })
-    }
-}
-
-async fn partition_results(
-    broker: &Broker,
-    partition: u32,
-    patience: &Patience,
-) -> Result<Vec<(u64, Line)>, Failure> {
-    let last = broker.insist_on_last_result(partition, patience).await?.sequence;
-    let first = recovery::first(&broker.state(&names::results(partition)).await?);
-    if first > 1 {
-        say!("{}: messages 1 to {} are gone", names::results(partition), first - 1);
-    }
-    read_results(broker, partition, first..=last).await
-}
-
-/// The lines of results, each with the time in ms at which the broker took it in. It says which results are
-/// gone.
-pub(crate) async fn read_results(
-    broker: &Broker,
-    partition: u32,
-    numbers: RangeInclusive<u64>,
-) -> Result<Vec<(u64, Line)>, Failure> {
-    let (name, mut found) = (names::results(partition), Vec::new());
-    let mut reader = Reader::new(broker.clone(), name.clone(), *numbers.start());
-    while reader.position() < *numbers.end() {
-        match reader.next().await {
-            Ok(Some(input)) => {
-                let at = input.time / 1_000_000;
-                found.extend(lines(&input.payload).into_iter().map(|line| (at, line)));
-            }
-            Ok(None) => {}
-            Err(Gap::Message(number)) => say!("{name}: message {number} is gone"),
-            Err(gap) => return Err(gap.into()),
+fn answer(result: &[u8], waiting: &Waiting) {
+    let lines = lines(result);
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    for line in lines.into_iter().filter(|line| line.status.is_some()) {
+        if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
+            // The sender may have given up.
+            let _ = answer.send(line);
         }
     }
-    Ok(found)
 }

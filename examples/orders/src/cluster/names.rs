@@ -2,10 +2,10 @@
 
 pub(crate) use crate::store::{DIGEST, digest};
 
-/// The bucket of workers, settings and heads of snapshots.
-pub(crate) const BUCKET: &str = "shop";
-/// The stream that holds the parts of snapshots.
+/// The stream of all snapshots. Its description has the settings.
 pub(crate) const BOOKS: &str = "books";
+/// The stream of the workers that live.
+pub(crate) const WORKERS: &str = "workers";
 
 /// What a message of a partition's log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub(crate) fn log(partition: u32) -> String {
     format!("shop-{partition}")
 }
 
-/// The subjects of a partition's log: nothing else gets into it.
-pub(crate) fn log_subjects(partition: u32) -> Vec<String> {
-    [Kind::Orders, Kind::Payments, Kind::Tick].map(|kind| log_subject(partition, kind)).to_vec()
+/// The subjects of a partition's log, by their kinds.
+pub(crate) fn log_subjects(partition: u32) -> String {
+    format!("shop.{partition}.*")
 }
 
 pub(crate) fn log_subject(partition: u32, kind: Kind) -> String {
@@ -64,26 +64,17 @@ pub(crate) fn results_subject(partition: u32) -> String {
 
 /// The subject of the parts of a partition's snapshots.
 pub(crate) fn parts(partition: u32) -> String {
-    format!("{BOOKS}.{partition}")
+    format!("{BOOKS}.{partition}.part")
 }
 
-/// What the keys of workers begin with.
-const WORKER: &str = "worker.";
+/// The subject of what names the newest snapshot of a partition.
+pub(crate) fn head(partition: u32) -> String {
+    format!("{BOOKS}.{partition}.head")
+}
 
 pub(crate) fn worker(name: &str) -> String {
-    format!("{WORKER}{name}")
+    format!("{WORKERS}.{name}")
 }
-
-/// The name of the worker that has a key.
-pub(crate) fn worker_of(key: &str) -> Option<&str> {
-    key.strip_prefix(WORKER)
-}
-
-pub(crate) fn head(partition: u32) -> String {
-    format!("head.{partition}")
-}
-
-pub(crate) const SETTINGS: &str = "settings";
 
 #[cfg(test)]
 mod tests {
@@ -94,13 +85,5 @@ mod tests {
         // Logs that exist depend on these numbers.
         let found = ["item-1", "item-2", "nut", "é"].map(|item| partition_of(item, 16));
         assert_eq!(found, [0, 9, 8, 1]);
-    }
-
-    #[test]
-    fn a_subject_has_a_kind() {
-        for kind in [Kind::Orders, Kind::Payments, Kind::Tick] {
-            assert_eq!(Kind::of(&log_subject(3, kind)), Some(kind));
-        }
-        assert_eq!(Kind::of("shop.3.other"), None);
     }
 }

@@ -5,197 +5,166 @@
 //! From there on it publishes a result for each *group* of messages, which gathers while the
 //! previous result is on its way.
 //!
-//! Anything that goes wrong ends it: a result that was refused because another owner was first, or a
-//! result that may or may not stand. The worker then starts a new owner if it still has the partition.
-//! So there is one way to recover, the same as after a crash. `failure.rs` says which failures last.
+//! Anything that goes wrong ends it: a result that was refused because another owner was first, a
+//! result that may or may not stand, a request without an answer. Then it begins again after a
+//! pause, and says why. So there is one way to recover, the same as after a crash.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::mem;
 use std::time::Instant;
 
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use async_nats::jetstream::stream::State;
 
-use crate::serve::metrics::Metrics;
-
-use super::broker::{Broker, LastResult};
-use super::failure::Failure;
-use super::keeper::Keeper;
-use super::names::{self, Kind};
-use super::partition::{Applied, Partition, Position};
-use super::pulse::Pulse;
-use super::reader::{Gap, Input, Reader};
-use super::recovery::{self, Begin};
-use super::status::Health;
+use super::broker::{Broker, Failure, LastResult, PAUSE, SAY};
+use super::names;
+use super::partition::{Partition, Position};
+use super::reader::{Input, Reader};
+use super::snapshot::{self, Keeper};
 use super::ticks::Ticks;
-use super::{setup, snapshot};
 
 /// A group ends when its lines are this long, in bytes. With the answers to the last message
 /// (`MAX_LINES`) they fit into the smallest message that the broker must take.
 const GROUP: usize = 384 << 10;
 
-/// What all owners of a worker share.
-#[derive(Clone)]
-pub(crate) struct Office {
-    pub(crate) broker: Broker,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) health: Arc<Health>,
-    /// A snapshot is taken after this many lines, or more.
-    pub(crate) snapshot_every: usize,
-    /// Partitions whose owner has caught up.
-    pub(crate) caught_up: mpsc::UnboundedSender<u32>,
-}
-
-pub(crate) struct Owner {
-    office: Office,
+struct Owner {
+    broker: Broker,
     number: u32,
-    pulse: Pulse,
+    /// A snapshot is taken after this many lines, or more.
+    snapshot_every: usize,
     partition: Partition,
     /// The last result that stands.
     last: LastResult,
     reader: Reader,
     ticks: Ticks,
+    caught_up: bool,
     /// Lines and messages since the last snapshot.
     since: usize,
-    /// It is away while it saves a snapshot.
-    keeper: Option<Keeper>,
-    saving: Option<JoinHandle<Result<Keeper, Failure>>>,
+    keeper: Keeper,
 }
 
-/// Owns a partition until the future is dropped. Every error is a reason to begin again.
-pub(crate) async fn own(office: Office, number: u32, pulse: Pulse) -> Result<(), Failure> {
-    Owner::recover(office, number, pulse).await?.work().await
+/// Owns a partition until the future is dropped.
+pub(crate) async fn own(broker: Broker, number: u32, snapshot_every: usize) {
+    let mut said = None::<Instant>;
+    loop {
+        let Err(failure) = work(broker.clone(), number, snapshot_every).await;
+        if said.is_none_or(|at| at.elapsed() >= SAY) {
+            said = Some(Instant::now());
+            say!("partition {number} begins again: {failure}");
+        }
+        shardwheel::sleep(PAUSE).await;
+    }
+}
+
+async fn work(broker: Broker, number: u32, snapshot_every: usize) -> Result<Infallible, Failure> {
+    let mut owner = Owner::recover(broker, number, snapshot_every).await?;
+    loop {
+        match owner.reader.read().await? {
+            inputs if inputs.is_empty() => owner.rest().await?,
+            inputs => owner.group(&inputs).await?,
+        }
+    }
 }
 
 impl Owner {
-    async fn recover(office: Office, number: u32, pulse: Pulse) -> Result<Self, Failure> {
-        let Begin { keeper, partition, last } = Begin::read(&office.broker, number).await?;
-        let reader = Reader::new(office.broker.clone(), names::log(number), partition.position.input + 1);
-        let (ticks, keeper, since, saving) = (Ticks::new(), Some(keeper), 0, None);
-        let mut owner = Self { office, number, pulse, partition, last, reader, ticks, since, keeper, saving };
-        owner.pulse.pending(owner.partition.books.pending());
-        owner.tick().await?;
-        Ok(owner)
+    async fn recover(broker: Broker, number: u32, snapshot_every: usize) -> Result<Self, Failure> {
+        let keeper = Keeper::load(broker.clone(), number).await?;
+        let last = broker.last_result(number).await?;
+        let mut partition = keeper.restore().await?;
+        partition.home = (number, broker.settings.partitions);
+        let (name, input) = (names::log(number), partition.position.input);
+        let log = broker.stream(&name).await?.get_info().await?.state;
+        follows(&partition.position, &last, &log)?;
+        let reader = Reader::new(&broker, name, names::log_subjects(number), input + 1).await?;
+        let (ticks, caught_up, since) = (Ticks::new(), false, 0);
+        Ok(Self { broker, number, snapshot_every, partition, last, reader, ticks, caught_up, since, keeper })
     }
 
-    async fn work(mut self) -> Result<(), Failure> {
-        loop {
-            let wait = self.ticks.wait(self.partition.next_check());
-            tokio::select! {
-                biased;
-                input = self.reader.next() => match input {
-                    Ok(input) => self.read(input).await?,
-                    Err(gap) => return Err(self.gap(gap).await?),
-                },
-                () = shardwheel::sleep(wait.unwrap_or_default()), if wait.is_some() => self.tick().await?,
-            }
-            self.snapshot().await?;
+    /// All that is in the log is decided: waits for more, or until a check is due.
+    async fn rest(&mut self) -> Result<(), Failure> {
+        if !mem::replace(&mut self.caught_up, true) {
+            say!("partition {} owned", self.number);
         }
-    }
-
-    async fn read(&mut self, input: Option<Input>) -> Result<(), Failure> {
-        match input {
-            Some(input) => {
-                self.group(input).await?;
-                self.pulse.reached(self.partition.position.input);
+        let wait = self.ticks.wait(self.partition.next_check());
+        tokio::select! {
+            biased;
+            () = self.reader.more() => {}
+            () = shardwheel::sleep(wait.unwrap_or_default()), if wait.is_some() => {
+                self.broker.tick(self.number).await?;
+                self.ticks.send();
             }
-            // The log should have it.
-            None if self.ticks.is_away() => {}
-            None => self.pulse.beat(),
         }
         Ok(())
     }
 
-    /// Why the log lacks a message. If it was trimmed, with all before it, a newer snapshot
-    /// includes it, or the log has lost it: a new owner finds out.
-    async fn gap(&mut self, gap: Gap) -> Result<Failure, Failure> {
-        let number = match gap {
-            Gap::Stream(name) => return Ok(setup::missing(&name)),
-            Gap::Message(number) => number,
-        };
-        let trimmed = number < recovery::first(&self.office.broker.state(&names::log(self.number)).await?);
-        let text = format!("message {number} is no longer in the log");
-        Ok(if trimmed { Failure::temporary(text) } else { setup::lost(&text) })
-    }
-
-    async fn tick(&mut self) -> Result<(), Failure> {
-        self.office.broker.tick(self.number, self.ticks.send()).await
-    }
-
-    /// Decides all messages that are here, and publishes what answers them.
-    async fn group(&mut self, first: Input) -> Result<(), Failure> {
-        let (mut lines, mut applied) = (String::new(), Vec::new());
-        let mut next = Some(first);
-        while let Some(input) = next {
-            applied.push(self.apply(&input, &mut lines)?);
-            next = if lines.len() < GROUP { self.reader.ready() } else { None };
+    /// Decides messages, and publishes what answers them.
+    async fn group(&mut self, inputs: &[Input]) -> Result<(), Failure> {
+        let mut lines = String::new();
+        for input in inputs {
+            self.apply(input, &mut lines)?;
+            if lines.len() >= GROUP {
+                self.publish(mem::take(&mut lines)).await?;
+            }
         }
-        // They are in the log; whether the result stands is another question.
-        self.pulse.pending(self.partition.books.pending());
         self.publish(lines).await?;
-        applied.iter().for_each(|applied| self.count(applied));
-        Ok(())
+        self.snapshot().await
     }
 
     /// Publishes lines as a result.
     async fn publish(&mut self, lines: String) -> Result<(), Failure> {
-        if lines.is_empty() {
-            return Ok(());
+        if !lines.is_empty() {
+            let Position { input, digest, .. } = self.partition.position;
+            let next = LastResult { input, digest, ..self.last };
+            self.last = self.broker.publish(self.number, lines, next).await?;
         }
-        let (begin, Position { input, digest, .. }) = (Instant::now(), self.partition.position);
-        let next = LastResult { input, digest, ..self.last };
-        self.last = self.office.broker.publish(self.number, lines, next).await?;
-        self.office.metrics.committed(begin.elapsed());
         Ok(())
     }
 
-    fn apply(&mut self, input: &Input, lines: &mut String) -> Result<Applied, Failure> {
-        let kind = Kind::of(&input.subject);
-        let applied = self.partition.apply(input, lines)?;
-        let Input { sequence, time, ref payload, .. } = *input;
-        self.since += 1 + applied.answers.len();
-        let nonce = (kind == Some(Kind::Tick)).then_some(&payload[..]);
-        if self.ticks.received(time, nonce) {
-            // The worker listens as long as it lives.
-            let _ = self.office.caught_up.send(self.number);
+    fn apply(&mut self, input: &Input, lines: &mut String) -> Result<(), Failure> {
+        self.since += 1 + self.partition.apply(input, lines)?;
+        self.ticks.received(input.time);
+        if input.sequence <= self.last.input {
+            lines.clear();
         }
-        if sequence > self.last.input {
-            if !applied.answers.is_empty() || !applied.checked.is_empty() {
-                self.pulse.waits(sequence, self.ticks.age(time));
-            }
-            return Ok(applied);
+        if input.sequence == self.last.input {
+            compare(&self.partition.position, &self.last)?;
         }
-        lines.clear();
-        if sequence == self.last.input {
-            recovery::compare(&self.partition.position, &self.last)?;
-        }
-        Ok(Applied::default())
+        Ok(())
     }
 
-    /// Counts what is decided and published.
-    fn count(&self, applied: &Applied) {
-        let metrics = &self.office.metrics;
-        metrics.answered(&applied.answers);
-        applied.checked.iter().for_each(|&checked| metrics.checked(checked));
-        metrics.ended(applied.changes.ended.iter().map(|ended| ended.state));
-    }
-
-    /// Begins a snapshot if a new owner would have much to read, compared with the size of the books.
+    /// Writes a snapshot if a new owner would have much to read, compared with the size of the
+    /// books.
     async fn snapshot(&mut self) -> Result<(), Failure> {
-        if let Some(saving) = self.saving.take_if(|saving| saving.is_finished()) {
-            self.keeper = Some(saving.await??);
-        }
         let size = self.partition.books.pending() + self.partition.memory.len();
-        let enough = self.since >= self.office.snapshot_every.max(size / 2);
         let input = self.partition.position.input;
         // While the owner reads again what is already published, a snapshot would be of no use.
-        if enough
-            && input >= self.last.input
-            && let Some(keeper) = self.keeper.take()
-        {
-            let bytes = snapshot::encode(&self.partition);
-            self.saving = Some(tokio::spawn(keeper.save(input, bytes)));
+        if self.since >= self.snapshot_every.max(size / 2) && input >= self.last.input {
+            self.keeper.save(input, snapshot::encode(&self.partition)).await?;
             self.since = 0;
         }
         Ok(())
     }
+}
+
+/// Whether books, the last result and the log fit each other. Otherwise decisions would no longer
+/// follow from the log: the partition stands still until a backup is restored.
+fn follows(position: &Position, last: &LastResult, log: &State) -> Result<(), Failure> {
+    let (input, end) = (position.input, log.last_sequence);
+    let begin = if log.messages == 0 { end + 1 } else { log.first_sequence };
+    if begin > input + 1 {
+        return Err(format!("the log has lost messages {} to {}", input + 1, begin - 1).into());
+    }
+    if end < input.max(last.input) {
+        let known = input.max(last.input);
+        return Err(format!("the log ends with message {end}, but those up to {known} were decided").into());
+    }
+    // Messages without an answer have no result.
+    if input >= last.input { compare(position, last) } else { Ok(()) }
+}
+
+/// The books up to the last result must be those of the owner that published it.
+fn compare(position: &Position, last: &LastResult) -> Result<(), Failure> {
+    if last.digest == position.digest {
+        return Ok(());
+    }
+    Err(format!("the decisions up to message {} are not those of the last result", position.input).into())
 }

@@ -15,11 +15,12 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::books::{Books, Checked, Shop};
-use crate::serve::lines::{self, Answer, Fault, NewOrder, NewPayment};
-use crate::store::{Changes, Recovered, Store, StoreError};
+use crate::serve::books::{Books, Shop};
+use crate::serve::lines::{self, Answer, NewOrder, NewPayment, Status};
+use crate::store::{Recovered, Store, StoreError};
 
 use super::memory::Memory;
 use super::names::{DIGEST, Kind, digest, partition_of};
@@ -54,14 +55,6 @@ impl Position {
     }
 }
 
-/// What one message did.
-#[derive(Debug, Default)]
-pub(crate) struct Applied {
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) changes: Changes,
-    pub(crate) checked: Vec<Checked>,
-}
-
 pub(crate) struct Partition {
     pub(crate) books: Books,
     pub(crate) memory: Memory,
@@ -85,8 +78,9 @@ impl Partition {
         Self::restore(shop, memory, Position::START)
     }
 
-    /// Applies the next message, and appends the lines that answer it. A tick only moves the time.
-    pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<Applied, StoreError> {
+    /// Applies the next message, and appends the lines that answer it; returns how many lines it had. A tick
+    /// only moves the time.
+    pub(crate) fn apply(&mut self, input: &Input, out: &mut String) -> Result<usize, StoreError> {
         let (kind, payload) = (Kind::of(&input.subject), &input.payload);
         let Input { sequence: input, time, .. } = *input;
         self.position.input = input;
@@ -102,22 +96,23 @@ impl Partition {
         self.memory.commit(&changes)?;
         let begin = out.len();
         // In the order in which they happened: checks come before what the message holds.
-        let (by_check, by_payment) = changes.ended.split_at(checked.len());
+        let (by_check, by_payment) = changes.ended.split_at(checked);
         by_check.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
         write(&answers, out);
         by_payment.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
         self.position.digest = digest(self.position.digest, &out.as_bytes()[begin..]);
-        Ok(Applied { answers, changes, checked })
+        Ok(answers.len())
     }
 
-    fn check(&mut self, now: u64) -> Vec<Checked> {
+    /// Makes the checks that are due; returns their number.
+    fn check(&mut self, now: u64) -> usize {
         for order_id in self.books.due(now) {
             self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
         }
-        let mut checked = Vec::new();
-        while checked.len() < MAX_LINES {
+        let mut checked = 0;
+        while checked < MAX_LINES {
             let Some((_, order_id)) = self.due.pop_first() else { break };
-            checked.extend(self.books.decide(order_id, now));
+            checked += usize::from(self.books.decide(order_id, now).is_some());
         }
         checked
     }
@@ -130,25 +125,20 @@ impl Partition {
     }
 
     fn place(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
-        let answers = self.books.place(
-            &self.memory,
-            &self.own(lines_of(payload), |order: &NewOrder| Some(&order.item)),
-            now,
-        )?;
-        // These books have no limit.
-        Ok(answers.unwrap_or_default())
+        let orders = self.own(lines_of(payload), |order: &NewOrder| Some(&order.item));
+        self.books.place(&self.memory, orders, now)
     }
 
     /// Finds lines invalid whose item is another partition's: that one decides its orders.
     fn own<T>(
         &self,
-        lines: Vec<Result<T, Fault>>,
+        lines: Vec<Result<T, Answer>>,
         item: impl Fn(&T) -> Option<&str>,
-    ) -> Vec<Result<T, Fault>> {
+    ) -> Vec<Result<T, Answer>> {
         let (number, partitions) = self.home;
         let own = |line: T| match item(&line).map(|item| partition_of(item, partitions)) {
             Some(other) if other != number => {
-                Err(Fault::whole(format!("its item belongs to partition {other}, not to {number}")))
+                Err(Answer::invalid(&format!("its item belongs to partition {other}, not to {number}")))
             }
             _ => Ok(line),
         };
@@ -170,17 +160,19 @@ fn write(answers: &[Answer], out: &mut String) {
     answers.iter().for_each(|answer| answer.write(out));
     if out.len() - begin > MAX_ANSWERS {
         out.truncate(begin);
-        answers.iter().for_each(|answer| answer.write_short(out));
+        let short = Answer::invalid("send fewer lines at a time to see why");
+        let is_valid = |answer: &&Answer| answer.status != Status::Invalid;
+        answers.iter().for_each(|answer| Some(answer).filter(is_valid).unwrap_or(&short).write(out));
     }
 }
 
 /// The lines of a message, if there are not too many.
-pub(crate) fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {
+pub(crate) fn lines_of<T: DeserializeOwned>(payload: &[u8]) -> Vec<Result<T, Answer>> {
     let lines = lines::parse(payload);
     if lines.len() <= MAX_LINES {
         return lines;
     }
-    vec![Err(lines::Fault::whole(format!("a message has at most {MAX_LINES} lines")))]
+    vec![Err(Answer::invalid(&format!("a message has at most {MAX_LINES} lines")))]
 }
 
 #[cfg(test)]

@@ -1,237 +1,145 @@
 //! A worker: has partitions, and runs an owner for each.
 //!
-//! The worker renews its entry of the bucket three times in the length of a lease. It learns from
-//! the bucket's changes who else lives, and so which partitions are its own (`view.rs`).
+//! Each worker has a message in the stream `workers`, which the broker forgets after the length of
+//! a lease. Three times in that length a worker renews its own, and asks which others are there.
+//! Whose each partition is follows from that (rendezvous hashing): nobody is asked, and few
+//! partitions move when a worker comes or goes.
 //!
-//! A worker that sees no changes of the bucket, not even its own, is *blind*: it takes nothing and leaves
-//! nothing, and counts anew when it sees again. Otherwise every other worker would seem to be dead while the
-//! bucket elects a leader.
+//! This only keeps two owners from doing the same work, mostly. What is decided does not depend on
+//! it, for the broker takes a result from one of them alone. So it is of no concern that workers
+//! may see different things for a while, or have the same name.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::panic::AssertUnwindSafe;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::Entry;
-use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::TryStreamExt;
 use shardwheel::Missed;
-use shardwheel::global::Interval;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
-use super::failure::{Failure, SAY};
-use super::held::Held;
-use super::names;
-use super::owner::{self, Office};
-use super::view::View;
-use super::watch;
-
-/// The partition, and which time it is that this worker has it.
-type Task = (u32, u64);
-
-type Ended = Result<(Task, Result<(), Failure>), JoinError>;
+use super::broker::{Broker, Failure};
+use super::names::{self, DIGEST, digest};
+use super::owner;
 
 pub(crate) struct Worker {
-    office: Office,
-    name: String,
-    lease: Duration,
-    view: View,
-    changes: mpsc::UnboundedReceiver<Entry>,
-    held: BTreeMap<u32, Held>,
-    /// How often it has taken a partition.
-    taken: u64,
-    owners: JoinSet<(Task, Result<(), Failure>)>,
-    /// Since when the worker is blind, and when it said so.
-    blind: Option<(Instant, Instant)>,
-}
-
-/// What a worker waits for.
-enum Event {
-    Changed(Entry),
-    Unwatched,
-    CaughtUp(u32),
-    Ended(Ended),
-    Renewal,
-    Lapsed,
-    Signalled,
+    pub(crate) broker: Broker,
+    pub(crate) name: String,
+    /// Lines of a partition between two snapshots.
+    pub(crate) snapshot_every: usize,
+    /// The tasks that own partitions.
+    pub(crate) owners: BTreeMap<u32, JoinHandle<()>>,
 }
 
 impl Worker {
-    pub(crate) fn new(office: Office, name: String, lease: Duration) -> Self {
-        let (view, held, owners) = (View::new(&name, lease), BTreeMap::new(), JoinSet::new());
-        let (sender, changes) = mpsc::unbounded_channel();
-        tokio::spawn(watch::follow(office.broker.bucket.clone(), lease, sender));
-        Self { office, name, lease, view, changes, held, taken: 0, owners, blind: None }
-    }
-
     /// Works until a signal ends it.
-    pub(crate) async fn run(
-        mut self,
-        mut caught_up: mpsc::UnboundedReceiver<u32>,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-        let mut renewals = shardwheel::interval(self.lease / 3).missed(Missed::Skip);
+    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let lease = Duration::from_millis(self.broker.settings.lease_ms);
+        let mut looks = shardwheel::interval(lease / 3).missed(Missed::Skip);
+        let mut blind_until = Instant::now();
         loop {
-            match self.event(&mut renewals, &mut caught_up, &mut ends).await {
-                Event::Changed(entry) => {
-                    self.changed(&entry);
-                    self.balance(out)?;
-                }
-                Event::Unwatched => return Err(Failure::permanent("the watch of the bucket has ended")),
-                Event::CaughtUp(number) => self.serves(number, out)?,
-                Event::Ended(ended) => self.ended(ended)?,
-                Event::Renewal => {
-                    self.balance(out)?;
-                    self.renew().await;
-                }
-                Event::Lapsed => self.balance(out)?,
-                Event::Signalled => {
-                    self.leave().await;
-                    return Ok(());
+            tokio::select! {
+                _ = looks.tick() => {}
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+            }
+            let living = shardwheel::timeout(lease, self.living()).await;
+            match living.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+                Ok(workers) if Instant::now() >= blind_until => self.balance(&workers),
+                Ok(_) => {}
+                // The others may not have been able to renew theirs either.
+                Err(failure) => {
+                    if Instant::now() >= blind_until {
+                        say!("{}: no workers are seen: {failure}", self.name);
+                    }
+                    blind_until = Instant::now() + lease;
                 }
             }
-            self.say_blind();
         }
+        self.leave(lease).await;
+        Ok(())
     }
 
-    fn serves(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
-        // A partition that is left may have caught up a moment before.
-        let Some(held) = self.held.get_mut(&number) else { return Ok(()) };
-        held.serves();
-        say(out, &format!("partition {number} owned"))
-    }
-
-    /// Says every few seconds that no change of the bucket is seen.
-    fn say_blind(&mut self) {
-        let now = Instant::now();
-        if !self.is_blind(now) {
-            self.blind = None;
-            return self.office.health.wait_for(None);
-        }
-        let (since, said) = *self.blind.get_or_insert((now, now));
-        let silence = now.saturating_duration_since(since).as_secs();
-        let text = format!("waiting for NATS: no change of the bucket {} is seen", names::BUCKET);
-        if now.saturating_duration_since(said) >= SAY {
-            self.blind = Some((since, now));
-            say!("{}: {text} for {silence} s", self.name);
-        }
-        self.office.health.wait_for(Some(text));
-    }
-
-    async fn event(
-        &mut self,
-        renewals: &mut Interval,
-        caught_up: &mut mpsc::UnboundedReceiver<u32>,
-        [terminate, interrupt]: &mut [Signal; 2],
-    ) -> Event {
-        let lapse = self.view.next_lapse(Instant::now());
-        tokio::select! {
-            entry = self.changes.recv() => entry.map_or(Event::Unwatched, Event::Changed),
-            Some(number) = caught_up.recv() => Event::CaughtUp(number),
-            Some(ended) = self.owners.join_next() => Event::Ended(ended),
-            _ = renewals.tick() => Event::Renewal,
-            () = shardwheel::sleep(lapse.unwrap_or_default()), if lapse.is_some() => Event::Lapsed,
-            _ = terminate.recv() => Event::Signalled,
-            _ = interrupt.recv() => Event::Signalled,
-        }
-    }
-
-    /// Enters a change of the bucket.
-    fn changed(&mut self, entry: &Entry) {
-        let now = Instant::now();
-        let Some(name) = names::worker_of(&entry.key) else { return };
-        if name == self.name && self.is_blind(now) {
-            // It begins to count anew.
-            self.view.refresh(now);
-        }
-        self.view.note(name, entry.revision, !entry.value.is_empty(), now);
-    }
-
-    fn is_blind(&self, now: Instant) -> bool {
-        self.view.blind_for(now).is_none_or(|blind| blind >= self.lease)
-    }
-
-    /// Says that this worker lives. If that fails, the next renewal may do.
-    async fn renew(&self) {
-        let renewed = self.office.broker.bucket.put(names::worker(&self.name), Bytes::from_static(b"here"));
-        let _ = shardwheel::timeout(self.lease / 3, renewed).await;
+    /// Says that this worker lives; returns all that do.
+    async fn living(&self) -> Result<BTreeSet<String>, Failure> {
+        let mine = names::worker(&self.name);
+        self.broker.jetstream.publish(mine.clone(), bytes::Bytes::new()).await?.await?;
+        let workers = self.broker.stream(names::WORKERS).await?;
+        let living = workers.info_with_subjects(names::worker("*")).await?;
+        let living = living.map_ok(|(subject, _)| subject).try_collect::<BTreeSet<_>>().await?;
+        Ok(living.into_iter().chain([mine]).collect())
     }
 
     /// Takes the partitions that are this worker's, and leaves the others.
-    fn balance(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
-        let now = Instant::now();
-        if self.is_blind(now) {
-            return Ok(());
-        }
-        let mine = self.view.mine(self.office.broker.settings.partitions, now);
-        let others = self.held.keys().copied().filter(|number| !mine.contains(number));
-        for number in others.collect::<Vec<_>>() {
-            self.lose(number, out)?;
-        }
-        for number in mine {
-            if !self.held.contains_key(&number) {
-                self.hold(number);
+    fn balance(&mut self, workers: &BTreeSet<String>) {
+        let partitions = self.broker.settings.partitions;
+        let mine = share(&names::worker(&self.name), workers, partitions);
+        for number in 0..partitions {
+            if !mine.contains(&number) {
+                if let Some(owner) = self.owners.remove(&number) {
+                    // It may be dropped at any instant, as by a crash.
+                    owner.abort();
+                    say!("partition {number} lost");
+                }
+            } else if self.owners.get(&number).is_none_or(JoinHandle::is_finished) {
+                let owner = owner::own(self.broker.clone(), number, self.snapshot_every);
+                self.owners.insert(number, tokio::spawn(owner));
             }
         }
-        Ok(())
-    }
-
-    fn hold(&mut self, number: u32) {
-        self.taken += 1;
-        let held = Held::new(self.taken);
-        self.office.health.hold(number, held.pulse.clone());
-        self.held.insert(number, held);
-        self.start(number, Duration::ZERO);
-    }
-
-    /// Ends the owner.
-    fn lose(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
-        self.held.remove(&number);
-        self.office.health.leave(number);
-        say(out, &format!("partition {number} lost"))
-    }
-
-    fn start(&mut self, number: u32, pause: Duration) {
-        let Some(held) = self.held.get_mut(&number) else { return };
-        let (office, task) = (self.office.clone(), (number, held.since));
-        let (mut stop, pulse) = held.begin();
-        self.owners.spawn(async move {
-            // An owner may be dropped at any instant, as by a crash.
-            let own = async {
-                shardwheel::sleep(pause).await;
-                // What makes one partition panic must not end the others.
-                let owner = AssertUnwindSafe(owner::own(office, number, pulse)).catch_unwind().await;
-                owner.unwrap_or_else(|_| Err(Failure::temporary("the owner has panicked")))
-            };
-            tokio::select! {
-                _ = stop.changed() => (task, Ok(())),
-                result = own => (task, result),
-            }
-        });
-    }
-
-    /// An owner has ended: the worker starts another one, if it has the partition still.
-    fn ended(&mut self, ended: Ended) -> Result<(), Failure> {
-        let ((number, since), result) = ended?;
-        if let Some(held) = self.held.get_mut(&number).filter(|held| held.since == since) {
-            let pause = result.err().map(|failure| held.failed(number, &failure));
-            self.start(number, pause.unwrap_or_default());
-        }
-        Ok(())
     }
 
     /// Stops all owners, and says so.
-    async fn leave(mut self) {
-        self.owners.shutdown().await;
-        let gone = self.office.broker.bucket.put(names::worker(&self.name), Bytes::new());
-        let _ = shardwheel::timeout(self.lease, gone).await;
+    async fn leave(self, lease: Duration) {
+        self.owners.values().for_each(JoinHandle::abort);
+        let gone = async {
+            let workers = self.broker.stream(names::WORKERS).await?;
+            workers.purge().filter(names::worker(&self.name)).await?;
+            Ok::<_, Failure>(())
+        };
+        let _ = shardwheel::timeout(lease, gone).await;
     }
 }
 
-pub(crate) fn say(out: &mut dyn Write, line: &str) -> Result<(), Failure> {
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
+/// The partitions of a worker, among those that live: each goes to the worker that ranks first for
+/// it, of those that have no full share yet.
+fn share(me: &str, workers: &BTreeSet<String>, partitions: u32) -> BTreeSet<u32> {
+    let most = partitions.div_ceil(workers.len().max(1) as u32);
+    let mut counts = workers.iter().map(|name| (name, 0)).collect::<Vec<_>>();
+    let mut mine = BTreeSet::new();
+    for number in 0..partitions {
+        let rank = |name: &str| digest(digest(DIGEST, &number.to_le_bytes()), name.as_bytes());
+        let first = counts.iter_mut().min_by_key(|(name, count)| (*count >= most, Reverse(rank(name))));
+        if let Some((name, count)) = first {
+            *count += 1;
+            mine.extend((*name == me).then_some(number));
+        }
+    }
+    mine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_partition_has_one_worker_shares_are_fair_and_few_partitions_move() {
+        let shares = |count: usize, partitions| {
+            let workers = ["a", "b", "c", "d", "e"][..count].iter().copied().map(str::to_owned).collect();
+            ["a", "b", "c", "d", "e"].map(|me| share(me, &workers, partitions))
+        };
+        for (count, partitions) in (1..=5).flat_map(|count| [1, 2, 5, 16, 64].map(|number| (count, number))) {
+            let shares = shares(count, partitions);
+            let all = shares.iter().flatten().copied().collect::<BTreeSet<_>>();
+            let lengths = shares.each_ref().map(BTreeSet::len);
+            assert!(
+                all.into_iter().eq(0..partitions) && lengths.iter().sum::<usize>() == partitions as usize
+            );
+            assert_eq!(lengths.into_iter().max(), Some((partitions as usize).div_ceil(count)));
+        }
+        let pairs = shares(4, 64).into_iter().zip(shares(3, 64));
+        let stayed = pairs.map(|(before, after)| before.intersection(&after).count()).sum::<usize>();
+        assert!(stayed >= 32, "of 48");
+    }
 }

@@ -1,4 +1,4 @@
-//! One connection of a feed: sends its lane's lines in batches, and notes the answers.
+//! One lane of a feed: sends its lines in batches, and notes the answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use order_reconciliation::files::Files;
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
+use serde_json::json;
 
-use crate::client::Failure;
-use crate::cluster::{Addressed, Kind, Name};
-use crate::serve::lines::quoted;
+use crate::Failure;
+use crate::cluster::{Addressed, Kind, Name, ShopClient};
 
 use super::plan::{Lane, Paid};
-use super::target::Link;
 
 /// What the lanes share.
 pub(crate) struct Shared {
+    pub(crate) client: ShopClient,
     pub(crate) files: Files,
     pub(crate) batch: usize,
     pub(crate) pace: Pace,
@@ -23,12 +23,10 @@ pub(crate) struct Shared {
 }
 
 /// What is answered.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Done {
     /// Lines by kind and answer.
     pub(crate) answers: BTreeMap<(&'static str, String), u64>,
-    /// The reason of the first line that the server found invalid.
-    pub(crate) invalid: Option<String>,
     pub(crate) repeated: u64,
 }
 
@@ -66,7 +64,6 @@ enum Step {
 pub(crate) struct Sender {
     pub(crate) shared: Arc<Shared>,
     pub(crate) lane: Lane,
-    pub(crate) link: Link,
     /// How many orders and payments have been answered.
     pub(crate) orders: usize,
     pub(crate) payments: usize,
@@ -110,10 +107,10 @@ impl Sender {
         let (shared, end) = (Arc::clone(&self.shared), self.orders + count);
         let line = |&slot: &u32| {
             let PlacedOrder { order_id, item, quantity, amount, .. } = &shared.files.orders[slot as usize];
-            let (name, names) =
-                (Name::Order(*order_id), format!("\"order_id\":{order_id},\"item\":{}", quoted(item)));
-            let line = format!("{{{names},\"quantity\":{quantity},\"amount_cents\":{amount}}}\n");
-            Addressed { item, name, line }
+            let line = json!({
+                "order_id": order_id, "item": item, "quantity": quantity, "amount_cents": amount,
+            });
+            Addressed { item, name: Name::Order(*order_id), line: format!("{line}\n") }
         };
         let lines = self.lane.orders[self.orders..end].iter().map(line).collect::<Vec<_>>();
         self.send(Kind::Orders, &lines).await?;
@@ -129,9 +126,10 @@ impl Sender {
             // It says which partition of a cluster the payment goes to.
             let item = &*shared.files.orders[slot as usize].item;
             let id = format!("{order_id}-{}", paid.number);
-            let names = format!("\"payment_id\":\"{id}\",\"order_id\":{order_id},\"item\":{}", quoted(item));
-            let line = format!("{{{names},\"amount_cents\":{amount}}}\n");
-            Addressed { item, name: Name::Payment(id), line }
+            let line = json!({
+                "payment_id": id, "order_id": order_id, "item": item, "amount_cents": amount,
+            });
+            Addressed { item, name: Name::Payment(id), line: format!("{line}\n") }
         };
         let lines = self.lane.payments[self.payments..end].iter().map(line).collect::<Vec<_>>();
         self.send(Kind::Payments, &lines).await?;
@@ -139,14 +137,15 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends a batch, and notes the answers.
+    /// Sends a batch, and notes the answers. A line that is invalid ends the feed.
     async fn send(&mut self, kind: Kind, lines: &[Addressed<'_>]) -> Result<(), Failure> {
-        let before = self.link.repeated();
-        let answers = self.link.send(kind, lines).await?;
+        let (answers, repeated) = self.shared.client.ask(kind, lines).await?;
+        if let Some(reason) = answers.iter().find_map(|answer| answer.error.as_ref()) {
+            return Err(format!("a line is invalid: {reason}").into());
+        }
         self.shared.with_done(|done| {
-            done.repeated += self.link.repeated() - before;
+            done.repeated += repeated;
             for answer in answers {
-                done.invalid = done.invalid.take().or(answer.error);
                 *done.answers.entry((kind.name(), answer.status.unwrap_or_default())).or_default() += 1;
             }
         });

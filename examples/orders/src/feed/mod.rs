@@ -1,122 +1,115 @@
-//! `feed`: sends orders and payments from CSV files to a server.
+//! `feed`: sends orders and payments from CSV files to a cluster, as a front end does.
 //!
 //! # Times
 //!
-//! A server dates an order or a payment when it comes in; the dates in the files are not sent. So by
+//! The broker dates an order or a payment when it comes in; the dates in the files are not sent. So by
 //! default the dates decide two things only:
 //!
-//! - *The order of sending.* The orders of an item go by date, over one connection. A payment follows
-//!   its order's answer, and earlier payments for the same order.
+//! - *The order of sending.* The orders of an item go by date, in one lane. A payment follows its
+//!   order's answer, and earlier payments for the same order.
 //! - *What is late.* A payment that is dated after its order's check (`--check-after` after the order)
 //!   is left out: it would change nothing.
 //!
-//! Everything else is sent as fast as the server takes it. Each outcome is that of a replay if
-//! (1) in the replay no order gets stock that a check takes back: the last order is placed before the
-//! first check, or there is enough stock; and (2) the server gets each payment before it checks the
-//! order: its `--check-after` must be longer than the time for which it is away.
-//!
-//! With `--speed` every line is sent at its date, that many times faster, late payments as well. If
-//! the server's `--check-after` is as many times shorter than that of the files, an hour there is
-//! an hour here, and (1) is not needed.
+//! Everything else is sent as fast as it is answered. With `--speed` every line is sent at its date,
+//! that many times faster, late payments as well.
 //!
 //! # A cut
 //!
-//! A request without an answer is sent again, and so is one that the server refuses for now. The
-//! waits grow up to two seconds, or are what the server asks for, until `--give-up-after`. The server
-//! knows what it has: the answer is `duplicate` then.
-//!
-//! A feed that is killed keeps nothing: the same command sends all lines again, and those that were
-//! answered before are `duplicate`. With `--speed` its clock begins anew, too.
+//! A message without an answer is sent again until `--give-up-after`. The shop knows what it has: the
+//! answer is `duplicate` then. A feed that is killed keeps nothing: the same command sends all lines
+//! again, and those that were answered before are `duplicate`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.rs` | what is sent over which connection, and in which order |
-//! | `lane.rs` | one connection |
-//! | `target.rs` | the kinds of servers |
+//! | `plan.rs` | what is sent in which lane, and in which order |
+//! | `lane.rs` | one lane |
 
-mod args;
 mod lane;
 mod plan;
-mod target;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use order_reconciliation::durations;
 use order_reconciliation::files::Files;
 use tokio::task::JoinSet;
 
-use crate::exchange::Failure;
-use crate::{EXIT_BROKEN, EXIT_OK, Streams};
+use crate::cluster::ShopClient;
+use crate::{Failure, Streams};
 
 use lane::{Done, Pace, Sender, Shared};
 use plan::Lane;
-use target::Target;
 
-pub(crate) use args::Args;
+/// Sends orders and payments from CSV files to a cluster
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Orders: CSV with the header order_id,item,quantity,amount_cents,placed_at_ms.
+    /// `order-reconciliation --write-sample DIR` writes such files
+    #[arg(long, value_name = "FILE")]
+    orders: PathBuf,
 
-/// Sends the files; returns the exit code.
-pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
-    match feed(args, streams) {
-        Ok(done) => {
-            if let Some(reason) = &done.invalid {
-                let _ = writeln!(streams.err, "error: the server finds a line invalid: {reason}");
-            }
-            if done.invalid.is_some() { EXIT_BROKEN } else { EXIT_OK }
-        }
-        Err(failure) => {
-            let code = failure.report(streams);
-            if matches!(failure, Failure::Server(_)) {
-                let _ = writeln!(streams.err, "the same command goes on: what the server has is a duplicate");
-            }
-            code
-        }
-    }
+    /// Payments: CSV with the header order_id,amount_cents,paid_at_ms
+    #[arg(long, value_name = "FILE")]
+    payments: Option<PathBuf>,
+
+    /// The servers of the cluster: nats://HOST:PORT[,...]
+    #[arg(long, value_name = "URL")]
+    to: String,
+
+    /// Lines in a request, at most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = crate::cli::up_to(2_000))]
+    batch: usize,
+
+    /// Requests at a time. All orders of an item, and their payments, go one after the other
+    #[arg(long, value_name = "N", default_value = "8", value_parser = crate::cli::up_to(256))]
+    connections: usize,
+
+    /// The time until the check that the files are made for. A payment dated later than this after
+    /// its order is left out, but with `--speed`
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
+    check_after: Duration,
+
+    /// Sends each line at its date, this many times faster. Without this option all lines are sent as
+    /// fast as they are answered
+    #[arg(long, value_name = "FACTOR", value_parser = durations::speed)]
+    speed: Option<f64>,
+
+    /// How long to try again when the cluster is not there, or does not answer
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = durations::parse)]
+    give_up_after: Duration,
 }
 
-fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
-    let target = Target::new(&args.to, args.exchange.token()?.as_deref(), args.exchange.give_up_after)?;
-    let files = args.exchange.files(streams)?;
+/// Sends the files.
+pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> Result<(), Failure> {
+    let files = Files::read(&args.orders, args.payments.as_deref(), streams)
+        .map_err(|failure| failure.to_string())?;
     let check_after = args.check_after.as_millis() as u64;
     let lanes = plan::lanes(&files, args.connections, check_after, args.speed.is_some());
     let late = lanes.iter().map(|lane| lane.late).sum::<usize>();
     if late > 0 {
         let _ = writeln!(streams.err, "{late} payments are late by their dates, and left out");
     }
-    let shared = Arc::new(share(args, files));
     let begin = Instant::now();
-    send(&shared, &target, lanes)?;
-    let done = shared.with_done(|done| done.clone());
-    summary(streams.out, &done, begin.elapsed()).map_err(Failure::output)?;
-    Ok(done)
-}
-
-fn share(args: &Args, files: Files) -> Shared {
-    let dates = files.orders.iter().map(|order| order.placed_at);
-    let first = dates.chain(files.payments.iter().map(|payment| payment.paid_at)).min();
-    Shared {
-        batch: args.batch,
-        pace: Pace { start: Instant::now(), first: first.unwrap_or(0), speed: args.speed },
-        done: Mutex::default(),
-        files,
-    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(send(args, files, lanes))?;
+    Ok(summary(streams.out, &done, begin.elapsed())?)
 }
 
 /// Sends all lanes until they end or one fails.
-fn send(shared: &Arc<Shared>, target: &Target, lanes: Vec<Lane>) -> Result<(), Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::output)?;
-    runtime.block_on(async {
-        let sender = |lane| {
-            let (shared, link) = (Arc::clone(shared), target.link());
-            Sender { shared, lane, link, orders: 0, payments: 0 }
-        };
-        let mut running = lanes.into_iter().map(|lane| sender(lane).run()).collect::<JoinSet<_>>();
-        while let Some(lane) = running.join_next().await {
-            lane.expect("a lane does not panic")?;
-        }
-        Ok(())
-    })
+async fn send(args: &Args, files: Files, lanes: Vec<Lane>) -> Result<Done, Failure> {
+    let client = ShopClient::connect(&args.to, args.give_up_after).await?;
+    let dates = files.orders.iter().map(|order| order.placed_at);
+    let first = dates.chain(files.payments.iter().map(|payment| payment.paid_at)).min();
+    let pace = Pace { start: Instant::now(), first: first.unwrap_or(0), speed: args.speed };
+    let shared = Arc::new(Shared { client, files, batch: args.batch, pace, done: Mutex::default() });
+    let sender = |lane| Sender { shared: Arc::clone(&shared), lane, orders: 0, payments: 0 };
+    let mut running = lanes.into_iter().map(|lane| sender(lane).run()).collect::<JoinSet<_>>();
+    while let Some(lane) = running.join_next().await {
+        lane??;
+    }
+    Ok(shared.with_done(std::mem::take))
 }
 
 fn summary(out: &mut dyn Write, done: &Done, took: Duration) -> io::Result<()> {

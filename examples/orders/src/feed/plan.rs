@@ -1,14 +1,14 @@
-//! What is sent over which connection, and in which order.
+//! What is sent in which lane, and in which order.
 //!
-//! An item belongs to one connection, a *lane*. The lane sends the item's orders by their dates, and
-//! payments after the orders that they are for. So what is sold out does not depend on which of two
-//! connections is faster, and the payments of an order are sent in the order of their dates.
+//! An item belongs to one *lane*. The lane sends the item's orders by their dates, and payments after
+//! the orders that they are for. So what is sold out does not depend on which of two lanes is faster,
+//! and the payments of an order are sent in the order of their dates.
 
 use std::collections::HashMap;
 
 use order_reconciliation::files::Files;
 
-/// What one connection sends.
+/// What one lane sends.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     /// Indices into [`Files::orders`], by date.
@@ -31,10 +31,10 @@ pub(crate) struct Paid {
     pub(crate) number: u32,
 }
 
-/// Divides the files among connections. Times are in ms. `by_date`: payments are sent by their own
+/// Divides the files among lanes. Times are in ms. `by_date`: payments are sent by their own
 /// dates, also those that are late, and not as soon as their orders are placed.
-pub(crate) fn lanes(files: &Files, connections: usize, check_after: u64, by_date: bool) -> Vec<Lane> {
-    let mut lanes = (0..connections).map(|_| Lane::default()).collect::<Vec<_>>();
+pub(crate) fn lanes(files: &Files, lanes: usize, check_after: u64, by_date: bool) -> Vec<Lane> {
+    let mut lanes = (0..lanes).map(|_| Lane::default()).collect::<Vec<_>>();
     let places = place(files, &mut lanes);
     let mut numbers = vec![0_u32; files.orders.len()];
     for (payment, index) in files.payments.iter().zip(0..) {

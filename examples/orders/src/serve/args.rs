@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use order_reconciliation::durations;
 
-use crate::{cluster, token};
+use crate::cluster;
 
 use super::places::Limits;
 
@@ -20,10 +20,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) cluster: Option<cluster::Args>,
 
-    /// The address to listen on; port 0 picks a free one. The first line of output names it. A worker
-    /// with `--nats` answers `/healthz` and `/metrics` there [default: 127.0.0.1:8080 with `--data`,
-    /// none with `--nats`]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// The address to listen on; port 0 picks a free one. The first line of output names it
+    /// [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nats")]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Time from placing an order to its check: a number and ms, s, m or h
@@ -34,14 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
     pub(crate) stock: u64,
 
-    #[command(flatten)]
-    pub(crate) token: token::Args,
-
-    /// Largest number of orders that wait for their check; more are refused with 503
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, conflicts_with = "nats")]
-    pub(crate) max_pending: usize,
-
-    /// How many of them are in memory, about: those with the nearest checks. The others are on disk alone
+    /// How many pending orders are in memory, about: those with the nearest checks. The others are on disk
+    /// alone
     #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "nats")]
     pub(crate) in_memory: usize,
 

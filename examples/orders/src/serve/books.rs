@@ -1,8 +1,8 @@
 //! The books: decides orders, payments and checks, in memory, for one writer.
 //!
 //! Every decision is entered in [`Changes`] at once. The writer commits them before it answers. If a
-//! commit fails, these books are ahead of the store: the writer drops them, opens the store again
-//! and makes new ones from it. So there is one way to recover, the same as after a crash.
+//! commit fails, these books are ahead of the store: the program ends, and the next one makes new books from
+//! the store. So there is one way to recover, the same as after a crash.
 //!
 //! Every pending order is in the store, and the nearest ones are in memory (`books/horizon.rs`), where each
 //! has one timer. An end takes the order out, and until the store has the end, [`Fresh`] knows it. The
@@ -29,7 +29,7 @@ use fresh::Fresh;
 use horizon::Horizon;
 use items::Items;
 
-use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
+use super::lines::{Answer, NewOrder, NewPayment, Status};
 
 /// What the shop was started with.
 #[derive(Clone, Copy, Debug)]
@@ -38,15 +38,9 @@ pub(crate) struct Shop {
     pub(crate) stock: u64,
     /// In ms.
     pub(crate) check_after: u64,
-    /// The largest number of pending orders.
-    pub(crate) max_pending: usize,
-    /// How many of them are in memory, about.
+    /// How many pending orders are in memory, about.
     pub(crate) in_memory: usize,
 }
-
-/// A request asks for more pending orders than there is room for. None of them is placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
 
 /// The stock of an item, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,28 +164,18 @@ impl Books {
         self.open.insert(order_id, Pending { item, terms, placed_at, check });
     }
 
-    /// Places the orders of one request, all or none. The caller makes the checks that were due before
-    /// `now` first.
+    /// Places the orders of one request. The caller makes the checks that were due before `now` first.
     pub(crate) fn place(
         &mut self,
         store: &dyn Store,
-        orders: &[Result<NewOrder, Fault>],
+        orders: Vec<Result<NewOrder, Answer>>,
         now: u64,
-    ) -> Result<Result<Vec<Answer>, Full>, StoreError> {
-        let mut known = Vec::with_capacity(orders.len());
-        for order in orders.iter().flatten() {
-            known.push(self.known(store, order.order_id)?);
-        }
-        let unknown = known.iter().filter(|known| known.is_none()).count();
-        if unknown > 0 && self.pending + unknown > self.shop.max_pending {
-            return Ok(Err(Full));
-        }
-        let mut known = known.into_iter();
-        let answer = |order: &Result<NewOrder, Fault>| match order {
-            Ok(order) => self.place_one(order, known.next().flatten(), now),
-            Err(fault) => Answer::Invalid(fault.clone()),
+    ) -> Result<Vec<Answer>, StoreError> {
+        let answer = |order| match order {
+            Ok(order) => self.place_one(store, &order, now),
+            Err(invalid) => Ok(invalid),
         };
-        Ok(Ok(orders.iter().map(answer).collect()))
+        orders.into_iter().map(answer).collect()
     }
 
     /// What is known of an order that was accepted before.
@@ -206,23 +190,25 @@ impl Books {
         Some(Known { check_at: terms.due, content })
     }
 
-    fn place_one(&mut self, order: &NewOrder, known: Option<Known>, now: u64) -> Answer {
+    fn place_one(&mut self, store: &dyn Store, order: &NewOrder, now: u64) -> Result<Answer, StoreError> {
         let &NewOrder { order_id, ref item, quantity, amount_cents } = order;
-        // The same request may hold an order twice.
-        if let Some(Known { check_at, content: before }) = known.or_else(|| self.known_pending(order_id)) {
+        if let Some(Known { check_at, content: before }) = self.known(store, order_id)? {
             let same = before == content(item, quantity, amount_cents);
-            let answer = if same { OrderAnswer::Duplicate { check_at } } else { OrderAnswer::Conflict };
-            return Answer::Order { order_id, answer };
+            return Ok(if same {
+                Answer::of_order(order_id, Status::Duplicate, Some(check_at))
+            } else {
+                Answer::of_order(order_id, Status::Conflict, None)
+            });
         }
         let Some(number) = self.items.reserve(item, quantity) else {
-            return Answer::Order { order_id, answer: OrderAnswer::SoldOut };
+            return Ok(Answer::of_order(order_id, Status::SoldOut, None));
         };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
         self.pending += 1;
         self.fresh.changed(order_id);
         self.horizon.placed(open_key(check_at, order_id), self.open.len());
-        Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
+        Ok(Answer::of_order(order_id, Status::Placed, Some(check_at)))
     }
 
     fn record(&self, order_id: u64, pending: &Pending) -> Open {
@@ -235,41 +221,36 @@ impl Books {
     pub(crate) fn pay_line(
         &mut self,
         store: &dyn Store,
-        line: Result<NewPayment, Fault>,
+        line: Result<NewPayment, Answer>,
         now: u64,
     ) -> Result<Answer, StoreError> {
         let payment = match line {
             Ok(payment) => payment,
-            Err(fault) => return Ok(Answer::Invalid(fault)),
+            Err(invalid) => return Ok(invalid),
         };
-        let answer = self.pay(store, &payment, now)?;
+        let status = self.pay(store, &payment, now)?;
         let NewPayment { payment_id, order_id, .. } = payment;
-        Ok(Answer::Payment { payment_id, order_id, answer })
+        Ok(Answer { payment_id: Some(payment_id), ..Answer::of_order(order_id, status, None) })
     }
 
-    fn pay(
-        &mut self,
-        store: &dyn Store,
-        payment: &NewPayment,
-        now: u64,
-    ) -> Result<PaymentAnswer, StoreError> {
+    fn pay(&mut self, store: &dyn Store, payment: &NewPayment, now: u64) -> Result<Status, StoreError> {
         let NewPayment { payment_id, order_id, amount_cents, .. } = payment;
         let (id, order, amount) = (payment_id.clone(), *order_id, *amount_cents);
         let new = Payment { payment_id: id, order_id: order, amount };
         if let Some(before) = self.known_payment(store, payment_id)? {
             let same = before == new.content();
-            return Ok(if same { PaymentAnswer::Duplicate } else { PaymentAnswer::Conflict });
+            return Ok(if same { Status::Duplicate } else { Status::Conflict });
         }
         if !self.open.contains_key(order_id) {
             self.fetch(store, order, now)?;
         }
         let Some(pending) = self.open.get_mut(order_id) else {
             let known = self.known(store, *order_id)?;
-            return Ok(if known.is_some() { PaymentAnswer::Late } else { PaymentAnswer::UnknownOrder });
+            return Ok(if known.is_some() { Status::Late } else { Status::UnknownOrder });
         };
         let received = pending.terms.receive(*amount_cents, now);
         if received == rules::Payment::Late {
-            return Ok(PaymentAnswer::Late);
+            return Ok(Status::Late);
         }
         self.fresh.paid(payment_id.clone(), new.content());
         self.changes.payments.push(new);
@@ -278,7 +259,7 @@ impl Books {
         } else {
             self.fresh.changed(order);
         }
-        Ok(PaymentAnswer::Counted)
+        Ok(Status::Counted)
     }
 
     /// Takes an order into the memory that is in the store alone, if it can still be paid.

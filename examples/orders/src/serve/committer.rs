@@ -7,10 +7,9 @@ use tokio::sync::oneshot;
 
 use crate::store::{Changes, Disk, Open, Store, StoreError};
 
-use super::books::{Checked, Full, Stock};
+use super::books::{Checked, Stock};
 use super::lines::Answer;
-use super::metrics::Figure;
-use super::shared::Shared;
+use super::metrics::Metrics;
 
 /// A group that the writer has decided.
 pub(crate) struct Decided {
@@ -25,7 +24,7 @@ pub(crate) struct Decided {
 
 /// An answer that waits for its commit.
 pub(crate) enum Reply {
-    Lines(oneshot::Sender<Result<Vec<Answer>, Full>>, Result<Vec<Answer>, Full>),
+    Lines(oneshot::Sender<Vec<Answer>>, Vec<Answer>),
     Order(oneshot::Sender<Option<Open>>, Option<Open>),
     Stock(oneshot::Sender<Stock>, Stock),
 }
@@ -35,43 +34,42 @@ pub(crate) fn run(
     store: &Disk,
     groups: &Receiver<Decided>,
     results: &Sender<Result<(), StoreError>>,
-    shared: &Shared,
+    metrics: &Metrics,
 ) {
     for group in groups {
-        let committed = if group.commit { commit(store, &group.changes, shared) } else { Ok(()) };
+        let committed = if group.commit { commit(store, &group.changes, metrics) } else { Ok(()) };
         let failed = committed.is_err();
         if !failed {
-            publish(&group, shared);
+            publish(&group, metrics);
         }
         // The writer may have ended. It goes on with the next group while this one is answered.
         let _ = results.send(committed);
         if failed {
             return;
         }
-        group.replies.into_iter().for_each(|reply| answer(reply, shared));
+        group.replies.into_iter().for_each(|reply| answer(reply, metrics));
     }
 }
 
-fn commit(store: &Disk, changes: &Changes, shared: &Shared) -> Result<(), StoreError> {
-    let (begin, _waiting) = (Instant::now(), shared.wait());
+fn commit(store: &Disk, changes: &Changes, metrics: &Metrics) -> Result<(), StoreError> {
+    let begin = Instant::now();
     store.commit(changes)?;
-    shared.metrics.committed(begin.elapsed());
+    metrics.committed(begin.elapsed());
     Ok(())
 }
 
 /// Counts what is durable now.
-fn publish(group: &Decided, shared: &Shared) {
-    let metrics = &shared.metrics;
-    metrics.of(Figure::Pending).set(group.pending as u64);
+fn publish(group: &Decided, metrics: &Metrics) {
+    metrics.set("orders_pending", group.pending as f64);
     group.checked.iter().for_each(|&checked| metrics.checked(checked));
     metrics.ended(group.changes.ended.iter().map(|ended| ended.state));
 }
 
 /// A client that has gone away gets no answer.
-fn answer(reply: Reply, shared: &Shared) {
+fn answer(reply: Reply, metrics: &Metrics) {
     match reply {
         Reply::Lines(reply, answers) => {
-            shared.metrics.answered(answers.as_deref().unwrap_or_default());
+            metrics.answered(&answers);
             let _ = reply.send(answers);
         }
         Reply::Order(reply, order) => drop(reply.send(order)),

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::store::{EndState, Ended, Open, Outcome};
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 64;
 /// Largest amount, in cents: as in the CSV files.
 const MAX_CENTS: u64 = 1_000_000_000_000;
 
-/// Largest number of characters of a value that an answer repeats.
+/// Largest number of characters of the reason why a line is invalid.
 const SHOWN: usize = 100;
 
 /// A line of `POST /orders`.
@@ -23,8 +23,11 @@ const SHOWN: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOrder {
     pub(crate) order_id: u64,
+    #[serde(deserialize_with = "name")]
     pub(crate) item: String,
+    #[serde(deserialize_with = "units")]
     pub(crate) quantity: u32,
+    #[serde(deserialize_with = "cents")]
     pub(crate) amount_cents: u64,
 }
 
@@ -32,11 +35,13 @@ pub(crate) struct NewOrder {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPayment {
+    #[serde(deserialize_with = "name")]
     pub(crate) payment_id: String,
     pub(crate) order_id: u64,
     /// That of the order, for a tool that divides a shop anew.
     #[serde(default)]
     pub(crate) item: Option<String>,
+    #[serde(deserialize_with = "cents")]
     pub(crate) amount_cents: u64,
 }
 
@@ -44,189 +49,97 @@ pub(super) fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.chars().all(order_reconciliation::is_visible)
 }
 
-/// A kind of line.
-pub(crate) trait Line: DeserializeOwned {
-    /// Whether its fields are within their limits; the error names the first one that is not.
-    fn limits(&self) -> Result<(), String>;
+fn name<'a, D: Deserializer<'a>>(from: D) -> Result<String, D::Error> {
+    let wrong =
+        || D::Error::custom(format!("a name has 1 to {MAX_NAME} bytes of visible text without spaces"));
+    Some(String::deserialize(from)?).filter(|text| is_name(text)).ok_or_else(wrong)
 }
 
-impl Line for NewOrder {
-    fn limits(&self) -> Result<(), String> {
-        if self.quantity == 0 {
-            return Err("quantity must be at least 1".to_owned());
-        }
-        name("item", &self.item)?;
-        cents(self.amount_cents)
-    }
+fn units<'a, D: Deserializer<'a>>(from: D) -> Result<u32, D::Error> {
+    let wrong = || D::Error::custom("a quantity is at least 1");
+    Some(u32::deserialize(from)?).filter(|units| *units > 0).ok_or_else(wrong)
 }
 
-impl Line for NewPayment {
-    fn limits(&self) -> Result<(), String> {
-        name("payment_id", &self.payment_id)?;
-        self.item.iter().try_for_each(|item| name("item", item))?;
-        cents(self.amount_cents)
-    }
+fn cents<'a, D: Deserializer<'a>>(from: D) -> Result<u64, D::Error> {
+    let wrong = || D::Error::custom(format!("an amount is at most {MAX_CENTS}"));
+    Some(u64::deserialize(from)?).filter(|cents| *cents <= MAX_CENTS).ok_or_else(wrong)
 }
 
-fn name(field: &str, text: &str) -> Result<(), String> {
-    let wrong = || format!("{field} must have 1 to {MAX_NAME} bytes of visible text without spaces");
-    if is_name(text) { Ok(()) } else { Err(wrong()) }
-}
-
-fn cents(amount: u64) -> Result<(), String> {
-    let wrong = || format!("amount_cents must be at most {MAX_CENTS}");
-    if amount <= MAX_CENTS { Ok(()) } else { Err(wrong()) }
-}
-
-/// A line that is not used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// The beginning of the answer: the names that the line has, in JSON.
-    names: String,
-    reason: String,
-}
-
-impl Fault {
-    /// The fault of a body as a whole.
-    pub(crate) fn whole(reason: String) -> Self {
-        Self { names: names(&Map::new()), reason }
-    }
-}
-
-/// The lines of a body; blank ones are skipped.
-pub(crate) fn parse<T: Line>(body: &[u8]) -> Vec<Result<T, Fault>> {
+/// The lines of a body; blank ones are skipped. A line that is not used is an answer at once.
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Vec<Result<T, Answer>> {
     let lines = body.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty()).map(parse_line).collect()
 }
 
-fn parse_line<T: Line>(line: &[u8]) -> Result<T, Fault> {
+fn parse_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, Answer> {
     // An array would do as well otherwise, its values in the order of the fields.
-    let parsed = if line.starts_with(b"{") {
-        serde_json::from_slice::<T>(line).map_err(|error| cut(&error.to_string()))
-    } else {
-        Err("it is no JSON object".to_owned())
-    };
-    parsed.and_then(|parsed| parsed.limits().map(|()| parsed)).map_err(|reason| {
-        let names = names(&serde_json::from_slice(line).unwrap_or_default());
-        Fault { names, reason }
+    if !line.starts_with(b"{") {
+        return Err(Answer::invalid("it is no JSON object"));
+    }
+    serde_json::from_slice(line).map_err(|error| {
+        let fields = serde_json::from_slice::<Map<String, Value>>(line).unwrap_or_default();
+        let payment_id = fields.get("payment_id").and_then(Value::as_str).filter(|id| is_name(id));
+        Answer {
+            payment_id: payment_id.map(str::to_owned),
+            order_id: fields.get("order_id").and_then(Value::as_u64),
+            ..Answer::invalid(&error.to_string())
+        }
     })
 }
 
-fn cut(text: &str) -> String {
-    let end = text.char_indices().nth(SHOWN).map(|(end, _)| end);
-    end.map_or_else(|| text.to_owned(), |end| format!("{}...", &text[..end]))
-}
-
-/// The beginning of an answer: the ids of a line, good or bad. One that is long is cut, and a string.
-fn names(fields: &Map<String, Value>) -> String {
-    let id = |name| {
-        let value = fields.get(name)?;
-        let text = value.to_string();
-        let short = text.chars().count() <= SHOWN;
-        Some(if short { text } else { quoted(&cut(value.as_str().unwrap_or(&text))) })
-    };
-    let order_id = id("order_id").unwrap_or_else(|| "null".to_owned());
-    match id("payment_id") {
-        Some(payment_id) => format!("{{\"payment_id\":{payment_id},\"order_id\":{order_id}"),
-        None => format!("{{\"order_id\":{order_id}"),
-    }
-}
-
 /// The answer to one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Order { order_id: u64, answer: OrderAnswer },
-    Payment { payment_id: String, order_id: u64, answer: PaymentAnswer },
-    Invalid(Fault),
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Answer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payment_id: Option<String>,
+    pub(crate) order_id: Option<u64>,
+    pub(crate) status: Status,
+    /// Of an order that is placed, or was.
+    #[serde(rename = "check_at_ms", skip_serializing_if = "Option::is_none")]
+    pub(crate) check_at: Option<u64>,
+    /// Why a line is invalid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OrderAnswer {
-    Placed {
-        check_at: u64,
-    },
-    Duplicate {
-        check_at: u64,
-    },
-    /// Its id was that of another order.
-    Conflict,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Placed,
     SoldOut,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PaymentAnswer {
     Counted,
-    Duplicate,
-    /// Its id was that of another payment.
-    Conflict,
     UnknownOrder,
     Late,
-}
-
-impl PaymentAnswer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "counted",
-            Self::Duplicate => "duplicate",
-            Self::Conflict => "conflict",
-            Self::UnknownOrder => "unknown_order",
-            Self::Late => "late",
-        }
-    }
+    Duplicate,
+    /// Its id was that of another order or payment.
+    Conflict,
+    Invalid,
 }
 
 impl Answer {
-    /// Appends the line, without what a client has sent if it is invalid.
-    pub(crate) fn write_short(&self, out: &mut String) {
-        match self {
-            Self::Invalid(_) => {
-                Self::Invalid(Fault::whole("send fewer lines at a time to see why".to_owned())).write(out);
-            }
-            answer => answer.write(out),
-        }
+    pub(crate) fn of_order(order_id: u64, status: Status, check_at: Option<u64>) -> Self {
+        Self { payment_id: None, order_id: Some(order_id), status, check_at, error: None }
+    }
+
+    /// The answer to a line that is not used.
+    pub(crate) fn invalid(reason: &str) -> Self {
+        let error = Some(reason.chars().take(SHOWN).collect());
+        Self { payment_id: None, order_id: None, status: Status::Invalid, check_at: None, error }
     }
 
     /// Appends the line.
     pub(crate) fn write(&self, out: &mut String) {
-        // Writing to a string does not fail.
-        let _ = match self {
-            Self::Order { order_id, answer } => write_order(out, *order_id, *answer),
-            Self::Payment { payment_id, order_id, answer } => writeln!(
-                out,
-                "{{\"payment_id\":{},\"order_id\":{order_id},\"status\":\"{}\"}}",
-                quoted(payment_id),
-                answer.name()
-            ),
-            Self::Invalid(Fault { names, reason }) => {
-                writeln!(out, "{names},\"status\":\"invalid\",\"error\":{}}}", quoted(reason))
-            }
-        };
+        // It has strings and numbers, so it is JSON.
+        *out += &serde_json::to_string(self).unwrap_or_default();
+        out.push('\n');
     }
-}
-
-fn write_order(out: &mut String, order_id: u64, answer: OrderAnswer) -> std::fmt::Result {
-    let (status, check_at) = match answer {
-        OrderAnswer::Placed { check_at } => ("placed", Some(check_at)),
-        OrderAnswer::Duplicate { check_at } => ("duplicate", Some(check_at)),
-        OrderAnswer::Conflict => ("conflict", None),
-        OrderAnswer::SoldOut => ("sold_out", None),
-    };
-    write!(out, "{{\"order_id\":{order_id},\"status\":\"{status}\",\"check_at_ms\":")?;
-    match check_at {
-        Some(check_at) => writeln!(out, "{check_at}}}"),
-        None => writeln!(out, "null}}"),
-    }
-}
-
-/// A string in JSON.
-pub(crate) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 /// The line of an outcome.
 pub(crate) fn write_outcome(out: &mut String, outcome: &Outcome) {
     let &Outcome { seq, order_id, state, decided_at } = outcome;
     let state = state.name();
+    // Writing to a string does not fail.
     let _ = writeln!(
         out,
         "{{\"seq\":{seq},\"order_id\":{order_id},\"state\":\"{state}\",\"decided_at_ms\":{decided_at}}}"

@@ -42,26 +42,21 @@
 //! | `lines.rs` | lines in, lines out |
 //! | `clock.rs` | a time that never goes back, also over a restart |
 //! | `books.rs`, `books/` | the decisions; which pending orders are in memory; the timers; what a commit changes |
-//! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
+//! | `metrics.rs` | counts |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
-//! | `places.rs` | connections: their number, their time limits |
-//! | `http.rs`, `access.rs`, `status.html` | the routes; who may ask; the status page |
+//! | `places.rs`, `http.rs` | connections: their number, their time limits; the routes |
 
-mod access;
 mod args;
 pub(crate) mod books;
 mod clock;
 mod committer;
-pub(crate) mod http;
+mod http;
 pub(crate) mod lines;
-pub(crate) mod metrics;
-pub(crate) mod places;
-pub(crate) mod shared;
+mod metrics;
+mod places;
 mod writer;
 
-use std::error::Error;
-use std::future;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -73,13 +68,13 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::store::StoreError;
-use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster, log};
+use crate::store::{Disk, StoreError};
+use crate::{Failure, Streams, cluster};
 
 use books::Shop;
 use http::Context;
-use shared::Shared;
-use writer::Message;
+use metrics::Metrics;
+use writer::{Message, Writer};
 
 pub(crate) use args::Args;
 
@@ -90,109 +85,74 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080
 const CHOOSE: &str = "choose where the orders are kept: with --data DIR, in a directory of this machine, for one \
                       server; with --nats URL, in a NATS cluster, for any number of workers";
 
-type Failure = Box<dyn Error + Send + Sync>;
-
-/// Serves until a signal ends it; returns the exit code.
-pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
-    let served = match (&args.cluster, &args.data) {
+/// Serves until a signal ends it.
+pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> Result<(), Failure> {
+    match (&args.cluster, &args.data) {
         (None, Some(data)) => serve(args, data, streams.out),
-        (Some(cluster::Args { nats: Some(urls), .. }), None) => serve_cluster(args, urls, streams.out),
+        (Some(own @ cluster::Args { nats: Some(urls), .. }), None) => {
+            cluster::serve(own, urls, args.stock, args.check_after, streams.out)
+        }
         (Some(_), _) => {
             Err("--worker, --partitions, --replicas, --lease, --remember and --snapshot-every are for --nats"
                 .into())
         }
         (None, None) => Err(CHOOSE.into()),
-    };
-    match served {
-        Ok(()) => EXIT_OK,
-        Err(failure) => {
-            // If standard error is closed too, nothing can be reported.
-            let _ = writeln!(streams.err, "{} error: {failure}", log::now());
-            EXIT_USAGE
-        }
     }
-}
-
-fn serve_cluster(args: &Args, urls: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    let Some(cluster) = &args.cluster else { return Err(CHOOSE.into()) };
-    let &Args { stock, check_after, listen, limits, .. } = args;
-    let token = args.token.read()?;
-    cluster::serve(cluster, urls, cluster::Terms { stock, check_after, listen, limits, token }, out)
 }
 
 fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
     let listen = args.listen.unwrap_or(LISTEN);
-    let token = args.token.read()?;
+    // Clients that come while the store is opened wait in the system's queue.
     let listener = runtime
         .block_on(async { places::bind(listen) })
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     let address = listener.local_addr()?;
-    let shared = Arc::new(Shared::default());
-    let Writer { messages, opened, ended } = start_writer(args, data, Arc::clone(&shared))?;
-    let timeout = args.limits.timeout;
-    let context = Arc::new(Context { shared, messages: messages.clone(), token, timeout });
-    let handle = move |request| http::handle(Arc::clone(&context), request);
-    runtime.spawn(places::serve(listener, args.limits, handle));
-    let announce = async {
-        if opened.await.is_ok() {
-            writeln!(out, "listening on {address}").and_then(|()| out.flush())?;
-        }
-        future::pending().await
+    let failed = |error| format!("{}: {error}", data.display());
+    let (store, metrics) = (Arc::new(Disk::open(data).map_err(failed)?), Arc::new(Metrics::default()));
+    let shop = Shop {
+        stock: args.stock,
+        check_after: args.check_after.as_millis() as u64,
+        in_memory: args.in_memory,
     };
-    let ended = until_end(&runtime, announce, messages, ended);
+    let writer = Writer::recover(shop, Arc::clone(&store), Arc::clone(&metrics)).map_err(failed)?;
+    // A connection has one request at a time, so the queue has room for all.
+    let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections);
+    let (end, ended) = oneshot::channel();
+    // No receiver is left once the program ends by itself.
+    thread::Builder::new().name("writer".to_owned()).spawn(move || drop(end.send(writer.run(&inbox))))?;
+    let (messages_of_handlers, timeout) = (messages.clone(), args.limits.timeout);
+    let context = Arc::new(Context { store, metrics, messages: messages_of_handlers, timeout });
+    runtime.spawn(places::serve(listener, args.limits, move |request| {
+        http::handle(Arc::clone(&context), request)
+    }));
+    writeln!(out, "listening on {address}")?;
+    out.flush()?;
+    let ended = until_end(&runtime, &messages, ended);
     // A look-up may wait for the disk.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    ended.map_err(|error| format!("{}: {error}", data.display()).into())
+    Ok(ended?.map_err(failed)?)
 }
 
 /// Waits for a signal, and then for the writer's last commit; or for the writer's failure.
 fn until_end(
     runtime: &Runtime,
-    announce: impl Future<Output = io::Result<()>>,
-    messages: Sender<Message>,
+    messages: &Sender<Message>,
     mut ended: oneshot::Receiver<Result<(), StoreError>>,
-) -> Result<(), StoreError> {
-    let signalled = runtime.block_on(async {
+) -> Result<Result<(), StoreError>, Failure> {
+    let by_itself = runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tokio::select! {
-            _ = terminate.recv() => Ok(None),
+            _ = terminate.recv() => Ok::<_, Failure>(None),
             _ = interrupt.recv() => Ok(None),
             ended = &mut ended => Ok(Some(ended)),
-            failed = announce => failed.map(|()| None),
         }
-    });
-    let ended = signalled.map_err(StoreError::Io)?.unwrap_or_else(|| {
+    })?;
+    let ended = by_itself.unwrap_or_else(|| {
         // The writer takes messages until it ends, so this waits for a group at most.
         let _ = messages.send(Message::Stop);
         ended.blocking_recv()
     });
-    ended.unwrap_or_else(|_| Err(StoreError::Engine("the writer panicked".into())))
-}
-
-struct Writer {
-    messages: Sender<Message>,
-    /// The store is open, or waits for room.
-    opened: oneshot::Receiver<()>,
-    ended: oneshot::Receiver<Result<(), StoreError>>,
-}
-
-fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
-    let shop = Shop {
-        stock: args.stock,
-        check_after: args.check_after.as_millis() as u64,
-        max_pending: args.max_pending,
-        in_memory: args.in_memory,
-    };
-    // A connection has one request at a time, so the queue has room for all.
-    let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections);
-    let ((open, opened), (end, ended)) = (oneshot::channel(), oneshot::channel());
-    let directory = data.to_owned();
-    thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        let result = writer::run(&directory, shop, &inbox, &shared, open);
-        // No receiver is left once the program ends by itself.
-        let _ = end.send(result);
-    })?;
-    Ok(Writer { messages, opened, ended })
+    ended.map_err(|_| "the writer has panicked".into())
 }

@@ -5,9 +5,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use shardwheel_compat::HyperTimer;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -34,12 +32,14 @@ const MAX_HEAD: usize = 16 << 10;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Limits {
     /// Connections at a time. Others wait
-    #[arg(long, value_name = "N", default_value = "800", value_parser = crate::exchange::up_to(65_536))]
+    #[arg(long, value_name = "N", default_value = "800", value_parser = crate::cli::up_to(65_536))]
+    #[arg(conflicts_with = "nats")]
     pub(crate) max_connections: usize,
 
     /// How long a client may take for a request's head, for its body, and until it reads more of an
     /// answer; and how long a connection may be idle
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::cli::some_time)]
+    #[arg(conflicts_with = "nats")]
     pub(crate) timeout: Duration,
 }
 
@@ -47,8 +47,6 @@ pub(crate) type Answered = Response<Full<Bytes>>;
 
 /// Listens, with a queue that holds a burst of connections.
 pub(crate) fn bind(at: SocketAddr) -> io::Result<TcpListener> {
-    // Each connection is a file. If the process may not open as many, there are fewer connections.
-    let _ = rlimit::increase_nofile_limit(u64::MAX);
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
@@ -80,79 +78,15 @@ where
 {
     // Answers are written whole; waiting for more to send gains nothing.
     let _ = stream.set_nodelay(true);
+    // The system ends the connection of a client that does not read.
+    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(limits.timeout));
     let service = service_fn(move |request| {
         let answer = handle(request);
         async move { Ok::<_, Infallible>(answer.await) }
     });
-    let timeout = limits.timeout;
     let mut server = http1::Builder::new();
-    server.timer(HyperTimer::default()).header_read_timeout(timeout);
+    server.timer(HyperTimer::default()).header_read_timeout(limits.timeout);
     server.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
-    let io = TokioIo::new(Impatient { stream, timeout, waiting: None });
     // Its client may have gone.
-    let _ = server.serve_connection(io, service).await;
-}
-
-type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// A connection that fails if its client takes too long to read more of what is written.
-struct Impatient {
-    stream: TcpStream,
-    timeout: Duration,
-    waiting: Option<Sleep>,
-}
-
-impl AsyncRead for Impatient {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
-
-impl Impatient {
-    fn within<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.waiting = None;
-            return written;
-        }
-        let timeout = self.timeout;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(shardwheel::sleep(timeout)));
-        ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncWrite for Impatient {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.within(context, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.within(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -12,27 +12,24 @@
 //! Groups are committed one after the other. So a group that is decided while another one is being
 //! committed is there only if that one is.
 //!
-//! After a commit that failed, it is not known whether the group is durable. No client gets an
-//! answer. The writer drops the books and the next group, opens the store again and reads it, as
-//! after a crash. Meanwhile requests are refused. If the disk was full, the writer then answers readers
-//! alone, and decides nothing until there is room.
+//! After a commit that failed, it is not known whether the group is durable. No client gets an answer, and
+//! the program ends: the next start reads what is there, as after a crash.
 
 use std::mem;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{self as channel, Receiver, RecvTimeoutError, Sender, TryRecvError, select_biased};
+use crossbeam_channel::{self as channel, Receiver, Sender, select_biased};
 use tokio::sync::oneshot;
 
 use crate::store::{Disk, Open, StoreError};
 
-use super::books::{Books, Checked, Full, Shop, Stock};
+use super::books::{Books, Checked, Shop, Stock};
 use super::clock::{self, ShopClock};
 use super::committer::{self, Decided, Reply};
-use super::lines::{Answer, Fault, NewOrder, NewPayment};
-use super::shared::Shared;
+use super::lines::{Answer, NewOrder, NewPayment};
+use super::metrics::Metrics;
 
 /// The greatest number of lines in one commit, and of checks in one commit, about.
 const GROUP: usize = 8_192;
@@ -41,19 +38,17 @@ const GROUP: usize = 8_192;
 const CATCH_UP: usize = GROUP / 2;
 /// A program with pending orders commits its time at least this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// The time between two attempts to open a store that has no room.
-const RETRY: Duration = Duration::from_millis(500);
 
-/// What a handler asks of the writer. A dropped `reply` means that the store failed: the request may
-/// be durable or not.
+/// What a handler asks of the writer. A dropped `reply` means that the store failed, or the program ends:
+/// the request may be durable or not.
 pub(crate) enum Message {
     Orders {
-        lines: Vec<Result<NewOrder, Fault>>,
-        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+        lines: Vec<Result<NewOrder, Answer>>,
+        reply: oneshot::Sender<Vec<Answer>>,
     },
     Payments {
-        lines: Vec<Result<NewPayment, Fault>>,
-        reply: oneshot::Sender<Result<Vec<Answer>, Full>>,
+        lines: Vec<Result<NewPayment, Answer>>,
+        reply: oneshot::Sender<Vec<Answer>>,
     },
     /// Asks for a pending order, if it is in memory.
     Order {
@@ -77,53 +72,7 @@ impl Message {
     }
 }
 
-/// Recovers the store, and decides until it is told to stop. `opened` gets a word when the store is open, or
-/// waits for room. Returns an error that opening the store again does not mend.
-pub(crate) fn run(
-    directory: &Path,
-    shop: Shop,
-    messages: &Receiver<Message>,
-    shared: &Shared,
-    opened: oneshot::Sender<()>,
-) -> Result<(), StoreError> {
-    let mut opened = Some(opened);
-    loop {
-        let recovered = Writer::recover(directory, shop, shared);
-        if let Some(opened) = opened.take_if(|_| matches!(recovered, Ok(_) | Err(StoreError::Full(_)))) {
-            // No receiver is left once the program ends.
-            let _ = opened.send(());
-        }
-        let was_open = recovered.is_ok();
-        let failure = match recovered {
-            Ok(mut writer) => match writer.serve(directory, messages, shared) {
-                Ok(()) => return Ok(()),
-                Err(failure) => writer.give_up(failure, shared),
-            },
-            Err(failure @ StoreError::Full(_)) => failure,
-            Err(failure) => return Err(failure),
-        };
-        if matches!(failure, StoreError::Broken { .. }) {
-            return Err(failure);
-        }
-        let full = matches!(failure, StoreError::Full(_));
-        shared.set_full(full);
-        say!("error: {failure}; the store is opened again");
-        // Readers wait for a store whose disk is full, and it can be opened all the same.
-        if !(full && was_open) {
-            thread::sleep(RETRY);
-        }
-        // What came in meanwhile is refused. `Stop` among it ends the program by the closed channel.
-        loop {
-            match messages.try_recv() {
-                Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
-                Ok(_) => {}
-                Err(TryRecvError::Empty) => break,
-            }
-        }
-    }
-}
-
-struct Writer {
+pub(crate) struct Writer {
     store: Arc<Disk>,
     books: Books,
     clock: ShopClock,
@@ -134,6 +83,7 @@ struct Writer {
     last_commit: Instant,
     /// More checks may be due than the group had room for.
     more: bool,
+    metrics: Arc<Metrics>,
 }
 
 /// What is decided, apart from the changes.
@@ -165,78 +115,25 @@ enum Event {
 }
 
 impl Writer {
-    fn recover(directory: &Path, shop: Shop, shared: &Shared) -> Result<Self, StoreError> {
+    /// Reads what the store has.
+    pub(crate) fn recover(shop: Shop, store: Arc<Disk>, metrics: Arc<Metrics>) -> Result<Self, StoreError> {
         let (start, wall) = (Instant::now(), clock::wall());
-        let store = Arc::new(Disk::open(directory)?);
         let books = Books::recover(shop, &*store, wall)?;
         let clock = ShopClock::new(books.began(), start);
-        shared.open(Arc::clone(&store), start.elapsed(), books.pending());
+        metrics.set("orders_pending", books.pending() as f64);
         let group = Group::default();
-        Ok(Self { store, books, clock, group, committing: false, last_commit: start, more: true })
+        Ok(Self { store, books, clock, group, committing: false, last_commit: start, more: true, metrics })
     }
 
-    /// Closes the store, and waits until its last reader is gone.
-    fn give_up(self, failure: StoreError, shared: &Shared) -> StoreError {
-        shared.close();
-        let mut store = self.store;
-        while let Err(shared) = Arc::try_unwrap(store) {
-            store = shared;
-            thread::sleep(Duration::from_millis(1));
-        }
-        failure
-    }
-
-    fn serve(
-        &mut self,
-        directory: &Path,
-        messages: &Receiver<Message>,
-        shared: &Shared,
-    ) -> Result<(), StoreError> {
-        if shared.is_full() && !self.wait_for_room(directory, messages, shared)? {
-            return Ok(());
-        }
-        self.work_with_committer(messages, shared)
-    }
-
-    /// Answers readers until the disk has room again. Returns false if the writer shall stop.
-    fn wait_for_room(
-        &self,
-        directory: &Path,
-        messages: &Receiver<Message>,
-        shared: &Shared,
-    ) -> Result<bool, StoreError> {
-        while let Err(failure) = Disk::try_room(directory) {
-            if !matches!(failure, StoreError::Full(_)) {
-                return Err(failure);
-            }
-            let next = Instant::now() + RETRY;
-            loop {
-                match messages.recv_deadline(next) {
-                    Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(false),
-                    Ok(Message::Order { order_id, reply }) => drop(reply.send(self.books.order(order_id))),
-                    Ok(Message::Stock { item, reply }) => drop(reply.send(self.books.stock(&item))),
-                    // They were on their way before the disk was known to be full.
-                    Ok(Message::Orders { .. } | Message::Payments { .. }) => {}
-                    Err(RecvTimeoutError::Timeout) => break,
-                }
-            }
-        }
-        shared.set_full(false);
-        Ok(true)
-    }
-
-    fn work_with_committer(
-        &mut self,
-        messages: &Receiver<Message>,
-        shared: &Shared,
-    ) -> Result<(), StoreError> {
-        let store = Arc::clone(&self.store);
+    /// Decides until it is told to stop, or a commit fails.
+    pub(crate) fn run(mut self, messages: &Receiver<Message>) -> Result<(), StoreError> {
+        let (store, metrics) = (Arc::clone(&self.store), Arc::clone(&self.metrics));
         thread::scope(|scope| {
             // One group at most is on its way.
             let ((groups, inbox), (results, done)) = (channel::bounded(1), channel::bounded(1));
             thread::Builder::new()
                 .name("committer".to_owned())
-                .spawn_scoped(scope, move || committer::run(&store, &inbox, &results, shared))?;
+                .spawn_scoped(scope, move || committer::run(&store, &inbox, &results, &metrics))?;
             self.work(messages, &groups, &done)
         })
     }
@@ -279,7 +176,7 @@ impl Writer {
         let (never, timer) = (channel::never(), self.next_due().map_or_else(channel::never, channel::after));
         let messages = if self.group.lines < GROUP { messages } else { &never };
         select_biased! {
-            recv(done) -> result => Event::Committed(result.unwrap_or_else(|_| Err(ended("committer")))),
+            recv(done) -> result => Event::Committed(result.expect("the committer has not panicked")),
             recv(messages) -> message => message.map_or(Event::End, Event::Message),
             recv(timer) -> _ => Event::Due,
         }
@@ -318,16 +215,16 @@ impl Writer {
             Message::Orders { lines, reply } => {
                 // As the rules say. What the group has no room for is made later, if checks were missed.
                 self.check(now)?;
-                Reply::Lines(reply, self.books.place(&*self.store, &lines, now)?)
+                Reply::Lines(reply, self.books.place(&*self.store, lines, now)?)
             }
-            Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines, now)?)),
+            Message::Payments { lines, reply } => Reply::Lines(reply, self.pay(lines, now)?),
             Message::Order { order_id, reply } => Reply::Order(reply, self.books.order(order_id)),
             Message::Stock { item, reply } => Reply::Stock(reply, self.books.stock(&item)),
             Message::Stop => return Ok(None),
         }))
     }
 
-    fn pay(&mut self, lines: Vec<Result<NewPayment, Fault>>, now: u64) -> Result<Vec<Answer>, StoreError> {
+    fn pay(&mut self, lines: Vec<Result<NewPayment, Answer>>, now: u64) -> Result<Vec<Answer>, StoreError> {
         lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
@@ -356,8 +253,4 @@ impl Writer {
             self.committing = true;
         }
     }
-}
-
-fn ended(thread: &str) -> StoreError {
-    StoreError::Engine(format!("the {thread} has ended").into())
 }

@@ -13,15 +13,13 @@
 //! | `sold` | item | units |
 //! | `meta` | `now` | time of the last commit |
 //!
-//! The engine's panics are errors here (`disk/guard.rs`).
-
-mod errors;
-mod file;
-mod guard;
+//! The engine panics where a damaged page holds what it cannot have written. If that is in a commit, the
+//! program ends.
 
 use std::collections::HashMap;
+use std::fs::{self, File};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
@@ -30,11 +28,8 @@ use redb::{
 };
 
 use super::{
-    Changes, EndState, Ended, History, Known, Open, Outcome, Part, Recovered, Store, StoreError, open_key,
-    record,
+    Changes, EndState, Ended, Known, Open, Outcome, Part, Recovered, Store, StoreError, open_key, record,
 };
-
-use guard::guard;
 
 /// Quantity, amount, paid, time of placing; the item. The key has the rest.
 type OpenRow = ((u32, u64, u64, u64), &'static str);
@@ -62,27 +57,15 @@ type Units = TableDefinition<'static, &'static str, u64>;
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
 
+/// The file within the directory, and its name until it is made.
+const FILE: &str = "orders.redb";
+const NEW: &str = "orders.redb.new";
+
 /// An embedded store in a directory.
 pub struct Disk {
-    /// `None` while it is dropped.
-    opened: Option<Opened>,
-}
-
-struct Opened {
     // Dropped before the database: a view holds a part of it.
     views: RwLock<Views>,
     database: Database,
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // The engine may find the damage only now. What is committed is on the disk.
-        let opened = self.opened.take();
-        let _ = guard(|| {
-            drop(opened);
-            Ok(())
-        });
-    }
 }
 
 /// The tables as the last commit left them. A reader of them sees nothing that is not durable.
@@ -102,20 +85,7 @@ impl Disk {
     /// The directory cannot be made, read or written; another process has it open; or its file is no store,
     /// or damaged. Then the file stays as it is.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
-        guard(|| {
-            let path = file::find_or_make(directory.as_ref(), |new| make(&Builder::new().create(new)?))?;
-            Self::of(Builder::new().set_cache_size(CACHE).open(path).map_err(file::no_store)?)
-        })
-    }
-
-    /// Finds out whether the store in a directory can grow: writes a file of twice the store's length, which
-    /// is how a store grows, and removes it. Only its last part takes room.
-    ///
-    /// # Errors
-    ///
-    /// It cannot: most likely [`StoreError::Full`].
-    pub fn try_room(directory: impl AsRef<Path>) -> Result<(), StoreError> {
-        file::try_room(directory.as_ref())
+        Self::of(Builder::new().set_cache_size(CACHE).open(find_or_make(directory.as_ref())?)?)
     }
 
     /// Opens a store on storage of the caller's own, or makes it if there is nothing: for tests
@@ -125,27 +95,73 @@ impl Disk {
     ///
     /// The storage cannot be read or written, or holds something else.
     pub fn on(storage: impl StorageBackend) -> Result<Self, StoreError> {
-        guard(|| {
-            let database = Builder::new().set_cache_size(CACHE).create_with_backend(storage)?;
-            if database.begin_read()?.list_tables()?.next().is_none() {
-                make(&database)?;
-            }
-            Self::of(database)
-        })
+        let database = Builder::new().set_cache_size(CACHE).create_with_backend(storage)?;
+        if database.begin_read()?.list_tables()?.next().is_none() {
+            make(&database)?;
+        }
+        Self::of(database)
     }
 
     fn of(database: Database) -> Result<Self, StoreError> {
-        let views = Views::of(&database).map_err(file::other_tables)?;
-        Ok(Self { opened: Some(Opened { views: RwLock::new(views), database }) })
-    }
-
-    fn opened(&self) -> &Opened {
-        self.opened.as_ref().expect("a store is open until it is dropped")
+        Ok(Self { views: RwLock::new(Views::of(&database)?), database })
     }
 
     fn view<R>(&self, look: impl FnOnce(&Views) -> Result<R, StoreError>) -> Result<R, StoreError> {
-        guard(|| look(&self.opened().views.read().unwrap_or_else(PoisonError::into_inner)))
+        look(&self.views.read().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Returns an order that has ended.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
+        self.view(|views| {
+            let found = views.ended.get(order_id)?;
+            Ok(found.map(|row| {
+                let ((code, decided_at, seq), check_at, row) = row.value();
+                Ended { order: open_order(check_at, order_id, row), state: state(code), decided_at, seq }
+            }))
+        })
+    }
+
+    /// Returns up to `limit` outcomes that come after number `after`.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
+        let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
+        // The range holds on to its tree, so the writer need not wait for the walk.
+        let range = self.view(|views| Ok(views.outcomes.range(first..)?))?;
+        let outcomes = range.take(limit).map(|entry| {
+            let (seq, row) = entry?;
+            let (order_id, code, decided_at) = row.value();
+            Ok(Outcome { seq: seq.value(), order_id, state: state(code), decided_at })
+        });
+        outcomes.collect()
+    }
+}
+
+/// The store's file in a directory. If there is none, it is made under another name first: without room
+/// there is a file that is no store. One that is there is never made anew, whatever it holds.
+fn find_or_make(directory: &Path) -> Result<PathBuf, StoreError> {
+    fs::create_dir_all(directory)?;
+    let path = directory.join(FILE);
+    if path.exists() {
+        return Ok(path);
+    }
+    // Held until the store is there: another process may begin as well.
+    let (lock, new) = (File::open(directory)?, directory.join(NEW));
+    lock.lock()?;
+    if !path.exists() {
+        fs::write(&new, [])?;
+        make(&Builder::new().create(&new)?)?;
+        fs::rename(&new, &path)?;
+        lock.sync_all()?;
+        say!("{}: there was no store; the shop begins without orders", path.display());
+    }
+    Ok(path)
 }
 
 /// Makes the tables of a new store.
@@ -255,41 +271,34 @@ fn state(code: EndCode) -> EndState {
 
 impl Store for Disk {
     fn recover(&self) -> Result<Recovered, StoreError> {
-        guard(|| {
-            let transaction = self.opened().database.begin_read()?;
-            let now = transaction.open_table(META)?.get(NOW)?.map_or(0, |now| now.value());
-            let last_seq = transaction.open_table(OUTCOMES)?.last()?.map_or(0, |(seq, _)| seq.value());
-            let pending = transaction.open_table(OPEN)?.len()? as usize;
-            let (sold, reserved) = (units(&transaction, SOLD)?, units(&transaction, RESERVED)?);
-            Ok(Recovered { now, last_seq, pending, open: Vec::new(), sold, reserved })
-        })
+        let transaction = self.database.begin_read()?;
+        let now = transaction.open_table(META)?.get(NOW)?.map_or(0, |now| now.value());
+        let last_seq = transaction.open_table(OUTCOMES)?.last()?.map_or(0, |(seq, _)| seq.value());
+        let pending = transaction.open_table(OPEN)?.len()? as usize;
+        let (sold, reserved) = (units(&transaction, SOLD)?, units(&transaction, RESERVED)?);
+        Ok(Recovered { now, last_seq, pending, open: Vec::new(), sold, reserved })
     }
 
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
-        let Opened { views, database } = self.opened();
-        guard(|| {
-            let transaction = begin(database)?;
-            put(&transaction, changes)?;
-            transaction.commit()?;
-            let new = Views::of(database)?;
-            *views.write().unwrap_or_else(PoisonError::into_inner) = new;
-            Ok(())
-        })
+        let transaction = begin(&self.database)?;
+        put(&transaction, changes)?;
+        transaction.commit()?;
+        let new = Views::of(&self.database)?;
+        *self.views.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
     }
 
     fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError> {
-        // The range holds on to its tree, as below.
+        // The range holds on to its tree, as that of `outcomes`.
         let range = self.view(|views| Ok(views.open.range(keys)?))?;
-        guard(|| {
-            let mut orders = Vec::new();
-            for entry in range.take(limit) {
-                let (key, row) = entry?;
-                let key = key.value();
-                orders.push(open_order((key >> u64::BITS) as u64, key as u64, row.value()));
-            }
-            let last = orders.last().filter(|_| orders.len() == limit);
-            Ok(Part { next: last.and_then(|last| last.key().checked_add(1)), orders })
-        })
+        let mut orders = Vec::new();
+        for entry in range.take(limit) {
+            let (key, row) = entry?;
+            let key = key.value();
+            orders.push(open_order((key >> u64::BITS) as u64, key as u64, row.value()));
+        }
+        let last = orders.last().filter(|_| orders.len() == limit);
+        Ok(Part { next: last.and_then(|last| last.key().checked_add(1)), orders })
     }
 
     fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError> {
@@ -314,32 +323,6 @@ impl Store for Disk {
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
         let content = |(order_id, amount)| record::paid(order_id, amount);
         self.view(|views| Ok(views.payments.get(payment_id)?.map(|paid| content(paid.value()))))
-    }
-}
-
-impl History for Disk {
-    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
-        self.view(|views| {
-            let found = views.ended.get(order_id)?;
-            Ok(found.map(|row| {
-                let ((code, decided_at, seq), check_at, row) = row.value();
-                Ended { order: open_order(check_at, order_id, row), state: state(code), decided_at, seq }
-            }))
-        })
-    }
-
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
-        let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
-        // The range holds on to its tree, so the writer need not wait for the walk.
-        let range = self.view(|views| Ok(views.outcomes.range(first..)?))?;
-        guard(|| {
-            let outcomes = range.take(limit).map(|entry| {
-                let (seq, row) = entry?;
-                let (order_id, code, decided_at) = row.value();
-                Ok(Outcome { seq: seq.value(), order_id, state: state(code), decided_at })
-            });
-            outcomes.collect()
-        })
     }
 }
 

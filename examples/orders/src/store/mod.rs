@@ -1,9 +1,8 @@
-//! What survives the process: two small traits, and the records that stand behind them.
+//! What survives the process: a small trait, and the records that stand behind it.
 //!
 //! The deciding code (`serve/books.rs`) knows [`Store`] alone: one writer, whole commits, look-ups by
 //! key, and pending orders part by part, by the time of the check. [`Disk`] implements it with an embedded
-//! store; `cluster/memory.rs` does with a message broker's log. [`History`] is what the readers of one
-//! machine ask beside that.
+//! store, and keeps what has ended for readers; `cluster/memory.rs` does with a message broker's log.
 //!
 //! A commit is durable when [`Store::commit`] returns, and it is there whole or not at all after a
 //! crash at any instant. A reader sees a commit only when it is durable.
@@ -11,14 +10,13 @@
 mod disk;
 mod record;
 
-use std::error::Error;
-use std::fmt;
-use std::io;
 use std::ops::Range;
 
 pub use disk::Disk;
 pub(crate) use record::{DIGEST, digest};
 pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content, open_key};
+/// The reason why a store failed: what the engine says.
+pub use redb::Error as StoreError;
 
 /// What one commit changes.
 #[derive(Clone, Debug, Default)]
@@ -69,107 +67,25 @@ pub struct Part {
     pub next: Option<u128>,
 }
 
-/// A store with one writer.
+/// A store with one writer. It fails if it cannot be read or written, or holds what it cannot have written.
 pub trait Store: Send + Sync {
     /// Reads what the books begin with.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read, or holds what it cannot have written.
     fn recover(&self) -> Result<Recovered, StoreError>;
 
-    /// Makes changes durable, all of them or none.
-    ///
-    /// # Errors
-    ///
-    /// They may be durable or not. The store has to be opened again to find out.
+    /// Makes changes durable, all of them or none. After an error they may be durable or not: the store has
+    /// to be opened again to find out.
     fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
 
     /// Reads pending orders with keys in a range, `limit` of them at most. The last commit may be missing
     /// until [`commit`](Self::commit) returns.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
     fn pending(&self, keys: Range<u128>, limit: usize) -> Result<Part, StoreError>;
 
     /// Returns one of the orders that [`pending`](Self::pending) reads.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
     fn open(&self, order_id: u64) -> Result<Option<Open>, StoreError>;
 
     /// Returns what is known of an order that has ended, or that [`open`](Self::open) returns.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
     fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError>;
 
     /// Returns the [content](Payment::content) of a payment that was counted.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
     fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError>;
 }
-
-/// A store that keeps what has ended, for readers.
-pub trait History: Store {
-    /// Returns an order that has ended.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
-
-    /// Returns up to `limit` outcomes that come after number `after`.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError>;
-}
-
-/// The reason why a store failed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The disk, or the process's share of it, is full.
-    Full(io::Error),
-    /// The system refused to read or write.
-    Io(io::Error),
-    /// The store's file is damaged, so that the store cannot go on.
-    Broken {
-        /// What was found.
-        reason: String,
-    },
-    /// The store's own engine failed.
-    Engine(Box<dyn Error + Send + Sync>),
-}
-
-impl From<io::Error> for StoreError {
-    fn from(error: io::Error) -> Self {
-        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        match error.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => Self::Full(error),
-            _ => Self::Io(error),
-        }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full(error) => write!(f, "there is no room for the data: {error}"),
-            Self::Io(error) => write!(f, "the data cannot be read or written: {error}"),
-            Self::Broken { reason } => {
-                write!(f, "orders.redb is damaged ({reason}): end the server, and put a copy in its place")
-            }
-            Self::Engine(error) => write!(f, "the store failed: {error}"),
-        }
-    }
-}
-
-impl Error for StoreError {}

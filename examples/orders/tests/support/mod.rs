@@ -2,13 +2,13 @@
 
 #![allow(dead_code, reason = "every target uses its own part")]
 
-pub(crate) mod lossy;
+pub(crate) mod audit;
 pub(crate) mod nats;
-pub(crate) mod shop;
+pub(crate) mod proxy;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -53,35 +53,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the program, and waits until it is ready.
+    /// Starts the program, and waits until it answers.
     pub(crate) fn start(data: &Path, args: &[&str]) -> Self {
-        let server = Self::launch(Command::new(PROGRAM), data, args);
-        server.wait_until_ready();
-        server
+        Self::launch(Command::new(PROGRAM), data, args)
     }
 
-    /// Starts a command that ends up in the program, and reads its address.
+    /// Starts a command that ends up in the program, and reads its address, which it says when its store is
+    /// open.
     pub(crate) fn launch(command: Command, data: &Path, args: &[&str]) -> Self {
-        Self::launch_at("127.0.0.1:0", command, data, args)
-    }
-
-    /// Starts the program, and kills it after a time, if it is ready or not.
-    pub(crate) fn interrupt(data: &Path, args: &[&str], after: Duration) {
-        let child = Self::spawn("127.0.0.1:0", Command::new(PROGRAM), data, args);
-        let server = Self { child, address: ([127, 0, 0, 1], 0).into() };
-        thread::sleep(after);
-        server.kill();
-    }
-
-    fn spawn(address: &str, mut command: Command, data: &Path, args: &[&str]) -> Child {
-        command.arg("serve").arg("--data").arg(data).args(["--listen", address]).args(args);
-        // A group of its own, as some commands run the program as their child.
-        let command = command.stdout(Stdio::piped()).process_group(0);
-        command.spawn().expect("the program starts")
-    }
-
-    pub(crate) fn launch_at(address: &str, command: Command, data: &Path, args: &[&str]) -> Self {
-        let mut child = Self::spawn(address, command, data, args);
+        let mut child = Self::spawn(command, data, args);
         let mut line = String::new();
         let out = child.stdout.take().expect("its output is a pipe");
         BufReader::new(out).read_line(&mut line).expect("the first line");
@@ -89,8 +69,19 @@ impl Server {
         Self { child, address: address.unwrap_or_else(|| panic!("the first line is {line:?}")) }
     }
 
-    pub(crate) fn wait_until_ready(&self) {
-        until("the server is ready", || self.try_get("/healthz").is_ok_and(|answer| answer.status == 200));
+    /// Starts the program, and kills it after a time, if it is ready or not.
+    pub(crate) fn interrupt(data: &Path, args: &[&str], after: Duration) {
+        let child = Self::spawn(Command::new(PROGRAM), data, args);
+        let server = Self { child, address: ([127, 0, 0, 1], 0).into() };
+        thread::sleep(after);
+        server.kill();
+    }
+
+    fn spawn(mut command: Command, data: &Path, args: &[&str]) -> Child {
+        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(args);
+        // A group of its own, as some commands run the program as their child.
+        let command = command.stdout(Stdio::piped()).process_group(0);
+        command.spawn().expect("the program starts")
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -112,6 +103,11 @@ impl Server {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let kill = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(kill.is_ok_and(|status| status.success()));
+        self.wait()
+    }
+
+    /// Waits until it has ended, and returns its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         self.child.wait().expect("the server has ended").code()
     }
 
@@ -121,22 +117,18 @@ impl Server {
 
     /// One request on a connection of its own.
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.try_get(path).expect("an answer")
-    }
-
-    fn try_get(&self, path: &str) -> io::Result<Answer> {
-        Client::connect(self.address)?.send("GET", path, &[], b"")
+        self.connect().send("GET", path, &[], b"").expect("an answer")
     }
 
     pub(crate) fn post(&self, path: &str, body: &str) -> Answer {
         self.connect().send("POST", path, &[], body.as_bytes()).expect("an answer")
     }
 
-    /// The value of a metric, by its whole name.
+    /// The value of a metric, by its whole name. What was never counted is not there.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in\n{text}"))
+        value.map_or(0.0, |value| value.parse().expect("a number"))
     }
 
     /// All outcomes, page by page.
@@ -280,22 +272,6 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// How long the disk takes to sync 4 KiB in a file that is long enough: the median of 101 times.
-pub(crate) fn median_sync(directory: &Path) -> Duration {
-    let path = directory.join("sync");
-    let mut file = fs::File::create(&path).expect("a file");
-    let mut times = [Duration::ZERO; 101];
-    for time in &mut times {
-        file.rewind().and_then(|()| file.write_all(&[1; 4_096])).expect("a write");
-        let begin = Instant::now();
-        file.sync_data().expect("a sync");
-        *time = begin.elapsed();
-    }
-    fs::remove_file(path).expect("the file is removed");
-    times.sort();
-    times[50]
-}
-
 /// Writes a generated data set to `orders.csv` and `payments.csv`.
 pub(crate) fn sample(directory: &Path, args: &[&str]) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -306,10 +282,10 @@ pub(crate) fn sample(directory: &Path, args: &[&str]) {
     assert_eq!(code, 0, "{}", String::from_utf8_lossy(&err));
 }
 
-/// A subcommand with the files in a directory, and a server.
-pub(crate) fn with_files(directory: &Path, subcommand: &str, server: [&str; 2], args: &[&str]) -> Command {
+/// A feed of the files in a directory.
+pub(crate) fn feed(directory: &Path, urls: &str, args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.arg(subcommand).args(server).args(args);
+    command.args(["feed", "--to", urls]).args(args);
     command.arg("--orders").arg(directory.join("orders.csv"));
     command.arg("--payments").arg(directory.join("payments.csv"));
     command

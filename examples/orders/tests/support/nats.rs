@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Directory, PROGRAM, until};
 
@@ -91,19 +91,6 @@ impl Nats {
         }
     }
 
-    /// Copies what the only server keeps, which is not running.
-    pub(crate) fn back_up(&self, directory: &Directory) {
-        copy(directory, "nats-0", "backup");
-    }
-
-    /// Puts the copy in its place.
-    pub(crate) fn restore(&mut self, directory: &Directory) {
-        self.kill(0);
-        fs::remove_dir_all(directory.path().join("nats-0")).expect("it is removed");
-        copy(directory, "backup", "nats-0");
-        self.begin_again(0);
-    }
-
     /// The address of the first server.
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.servers[0].port))
@@ -122,12 +109,6 @@ impl Drop for Nats {
     }
 }
 
-fn copy(directory: &Directory, from: &str, to: &str) {
-    let path = |name| directory.path().join(name);
-    let copied = Command::new("cp").arg("-a").args([path(from), path(to)]).status();
-    assert!(copied.is_ok_and(|status| status.success()), "{from} is copied");
-}
-
 /// Ports that were free a moment ago.
 fn free_ports(count: usize) -> Vec<u16> {
     let listeners = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect::<Vec<_>>();
@@ -137,7 +118,7 @@ fn free_ports(count: usize) -> Vec<u16> {
 /// A worker, and what it has said. It is killed when this is dropped.
 pub(crate) struct Worker {
     child: Child,
-    said: Arc<Mutex<Vec<(Instant, String)>>>,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Worker {
@@ -152,49 +133,32 @@ impl Worker {
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let said = Arc::<Mutex<Vec<_>>>::default();
         let out: Box<dyn Read + Send> = Box::new(child.stdout.take().expect("its output is a pipe"));
-        let err = Box::new(child.stderr.take().expect("its errors are a pipe"));
-        for (stream, is_error) in [(out, false), (err, true)] {
+        let err: Box<dyn Read + Send> = Box::new(child.stderr.take().expect("its errors are a pipe"));
+        for stream in [out, err] {
             let (said, name) = (Arc::clone(&said), name.to_owned());
             thread::spawn(move || {
-                for mut line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    if is_error {
-                        eprintln!("{name}: {line}");
-                        // Without the time.
-                        line = line.split_once("Z ").map(|(_, text)| text.to_owned()).unwrap_or(line);
-                    }
-                    said.lock().expect("no panic").push((Instant::now(), line));
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    eprintln!("{name}: {line}");
+                    said.lock().expect("no panic").push(line);
                 }
             });
         }
         Self { child, said }
     }
 
-    /// When a line was said that `fits`, if one was.
-    pub(crate) fn said(&self, fits: impl Fn(&str) -> bool) -> Option<Instant> {
+    /// How many lines were said that contain this.
+    pub(crate) fn count(&self, part: &str) -> usize {
         let said = self.said.lock().expect("no panic");
-        said.iter().find(|(_, line)| fits(line)).map(|(at, _)| *at)
+        said.iter().filter(|line| line.contains(part)).count()
     }
 
-    /// What follows the beginning of a line, if it was said.
-    pub(crate) fn line(&self, begin: &str) -> Option<String> {
-        let said = self.said.lock().expect("no panic");
-        said.iter().find_map(|(_, line)| Some(line.strip_prefix(begin)?.to_owned()))
-    }
-
-    /// How many lines were said that begin so.
-    pub(crate) fn count(&self, begin: &str) -> usize {
-        let said = self.said.lock().expect("no panic");
-        said.iter().filter(|(_, line)| line.starts_with(begin)).count()
-    }
-
-    /// What was said since an instant.
-    pub(crate) fn since(&self, begin: Instant) -> Vec<(Instant, String)> {
-        let said = self.said.lock().expect("no panic");
-        said.iter().filter(|(at, _)| *at >= begin).cloned().collect()
+    /// How many partitions it has taken and caught up with.
+    pub(crate) fn owned(&self) -> usize {
+        self.count(" owned")
     }
 
     pub(crate) fn wait_until_ready(&self) {
-        until("the worker is ready", || self.said(|line| line.ends_with(" ready")).is_some());
+        until("the worker is ready", || self.count(" ready") > 0);
     }
 
     /// Sends a signal.
@@ -207,10 +171,6 @@ impl Worker {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().expect("the worker has ended").code()
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 }
 

@@ -7,30 +7,24 @@ use crate::store::Disk;
 
 use super::*;
 
-const SHOP: Shop = Shop { stock: 10, check_after: 100, max_pending: 10, in_memory: usize::MAX };
+const SHOP: Shop = Shop { stock: 10, check_after: 100, in_memory: usize::MAX };
 
-fn order(order_id: u64) -> Result<NewOrder, Fault> {
+fn order(order_id: u64) -> Result<NewOrder, Answer> {
     Ok(NewOrder { order_id, item: "nut".to_owned(), quantity: 1, amount_cents: 5 })
 }
 
-fn payment(payment_id: &str, order_id: u64) -> Result<NewPayment, Fault> {
+fn payment(payment_id: &str, order_id: u64) -> Result<NewPayment, Answer> {
     Ok(NewPayment { payment_id: payment_id.to_owned(), order_id, item: None, amount_cents: 5 })
 }
 
-/// The answer to the only line.
-fn place(books: &mut Books, store: &Disk, order_id: u64, now: u64) -> OrderAnswer {
-    let placed = books.place(store, &[order(order_id)], now).expect("the store is read");
-    match placed.expect("there is room").pop() {
-        Some(Answer::Order { answer, .. }) => answer,
-        answer => panic!("{answer:?}"),
-    }
+/// The answer to the only line, and the time of the check.
+fn place(books: &mut Books, store: &Disk, order_id: u64, now: u64) -> (Status, Option<u64>) {
+    let placed = books.place(store, vec![order(order_id)], now).expect("the store is read");
+    (placed[0].status, placed[0].check_at)
 }
 
-fn pay(books: &mut Books, store: &Disk, payment_id: &str, order_id: u64) -> PaymentAnswer {
-    match books.pay_line(store, payment(payment_id, order_id), 9).expect("the store is read") {
-        Answer::Payment { answer, .. } => answer,
-        answer => panic!("{answer:?}"),
-    }
+fn pay(books: &mut Books, store: &Disk, payment_id: &str, order_id: u64) -> Status {
+    books.pay_line(store, payment(payment_id, order_id), 9).expect("the store is read").status
 }
 
 /// A group that is decided may be on its way to the store while the next one is decided.
@@ -38,15 +32,15 @@ fn pay(books: &mut Books, store: &Disk, payment_id: &str, order_id: u64) -> Paym
 fn what_is_on_its_way_to_the_store_is_known() {
     let store = Disk::on(InMemoryBackend::new()).expect("a new store");
     let mut books = Books::recover(SHOP, &store, 0).expect("the store is read");
-    assert_eq!(place(&mut books, &store, 1, 7), OrderAnswer::Placed { check_at: 107 });
-    assert_eq!(pay(&mut books, &store, "p-1", 1), PaymentAnswer::Counted);
+    assert_eq!(place(&mut books, &store, 1, 7), (Status::Placed, Some(107)));
+    assert_eq!(pay(&mut books, &store, "p-1", 1), Status::Counted);
     let changes = books.take_changes(9);
     assert_eq!((changes.ended.len(), changes.payments.len()), (1, 1));
     let repeated = |books: &mut Books| {
         let order = place(books, &store, 1, 8);
         (order, pay(books, &store, "p-1", 1), pay(books, &store, "p-2", 1))
     };
-    let known = (OrderAnswer::Duplicate { check_at: 107 }, PaymentAnswer::Duplicate, PaymentAnswer::Late);
+    let known = ((Status::Duplicate, Some(107)), Status::Duplicate, Status::Late);
     assert_eq!(repeated(&mut books), known, "before its commit");
     store.commit(&changes).expect("a commit");
     assert!(books.take_changes(10).is_empty());
@@ -63,7 +57,7 @@ fn no_wait_is_too_long() {
             (Disk::on(InMemoryBackend::new()).expect("a new store"), Shop { check_after, ..SHOP });
         let mut books = Books::recover(shop, &store, 3).expect("the store is read");
         let check_at = 7_u64.saturating_add(check_after);
-        assert_eq!(place(&mut books, &store, 1, 7), OrderAnswer::Placed { check_at });
+        assert_eq!(place(&mut books, &store, 1, 7), (Status::Placed, Some(check_at)));
         store.commit(&books.take_changes(7)).expect("a commit");
         let restarted = Books::recover(shop, &store, 8.min(check_at)).expect("the store is read");
         for mut books in [books, restarted] {
@@ -155,7 +149,7 @@ impl Shopkeeper {
                 let (quantity, amount_cents) = (rng.u32(1..3), rng.u64(0..3));
                 let order = |order_id| Ok(NewOrder { order_id, item: item(rng), quantity, amount_cents });
                 let orders = (order_id..order_id + 4).map(order).collect::<Vec<_>>();
-                format!("{:?}", books.place(store, &orders, now).expect("the store is read"))
+                format!("{:?}", books.place(store, orders, now).expect("the store is read"))
             }
             4..7 => {
                 let (payment_id, amount_cents) = (rng.u8(..).to_string(), rng.u64(0..3));
@@ -208,7 +202,7 @@ impl Shopkeeper {
 #[test]
 fn few_orders_in_memory_decide_as_all_do() {
     for seed in 0..100 {
-        let all = Shop { stock: 30, check_after: 20, max_pending: usize::MAX, in_memory: usize::MAX };
+        let all = Shop { stock: 30, check_after: 20, in_memory: usize::MAX };
         let shops = [usize::MAX, 0, 1, 4, 13].map(|in_memory| Shop { in_memory, ..all });
         let mut shops = shops.map(Shopkeeper::new);
         let (mut now, mut pace) = (1, fastrand::Rng::with_seed(seed));
@@ -229,7 +223,7 @@ fn few_orders_in_memory_decide_as_all_do() {
 #[test]
 fn the_memory_has_no_more_orders_than_it_shall() {
     const EACH: u64 = 10;
-    let shop = Shop { stock: 10_000, check_after: 500, max_pending: 10_000, in_memory: 50 };
+    let shop = Shop { stock: 10_000, check_after: 500, in_memory: 50 };
     let most = shop.in_memory + 25 + 2 * EACH as usize;
     let (mut keeper, mut checks) = (Shopkeeper::new(shop), 0);
     for now in 1..1_600 {
@@ -240,7 +234,7 @@ fn the_memory_has_no_more_orders_than_it_shall() {
         }
         if now <= 1_000 {
             let orders = (EACH * now..EACH * (now + 1)).map(order).collect::<Vec<_>>();
-            assert!(books.place(store, &orders, now).is_ok_and(|placed| placed.is_ok()));
+            books.place(store, orders, now).expect("the store is read");
         }
         assert!(books.open.len() <= most, "{} are in memory at {now}", books.open.len());
         keeper.hand_over(now);
@@ -266,8 +260,7 @@ pub(crate) fn played(
         for order in orders.iter().filter(|order| order.placed_at == now) {
             let &PlacedOrder { order_id, ref item, quantity, amount: amount_cents, .. } = order;
             let order = NewOrder { order_id, item: item.clone(), quantity, amount_cents };
-            let placed = books.place(&store, &[Ok(order)], now).expect("the store is read");
-            assert!(placed.is_ok(), "there is room");
+            books.place(&store, vec![Ok(order)], now).expect("the store is read");
         }
         for (number, payment) in payments.iter().enumerate().filter(|(_, payment)| payment.paid_at == now) {
             let (payment_id, amount_cents) = (number.to_string(), payment.amount);
