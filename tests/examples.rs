@@ -94,6 +94,32 @@ fn delay_queue() {
     assert_eq!(count(&out, "failed, again in"), 3, "{out}");
 }
 
+#[test]
+fn nightly() {
+    let nights =
+        ["day 1, 03:00: backup", "set forward", "day 2, 04:01: backup", "set back", "day 3, 03:00: backup"];
+    prints("nightly", &[&nights[..], &[" looks at the clock"]].concat());
+    assert_eq!(count(&run("nightly"), ": backup"), 3);
+}
+
+#[test]
+fn boot_clock() {
+    prints("boot_clock", &["the session has ended after ", "the machine was suspended for "]);
+}
+
+#[test]
+fn testing() {
+    let texts = ["after  7 h: 0 ", "after  8 h: 1 ", "after 16 h: 2 ", "in the next 1000 h"];
+    prints("testing", &texts);
+}
+
+#[test]
+fn scope() {
+    let texts =
+        ["connected at attempt Some(Ok(3)), after 7260s", "0 sleeps are pending", "1 timer is pending"];
+    prints("scope", &[&texts[..], &["the first at 10800s", "a minute: true"]].concat());
+}
+
 /// A timer is drawn once on each dial on its way down, the coarsest first.
 #[test]
 fn dials() {

@@ -1,16 +1,12 @@
-//! What the end of a timer allocates, and what ended threads leave behind. The allocator counts for
-//! the whole process, so one test runs all steps in turn.
+//! What the end of a timer allocates, and what members of a group leave behind. The allocator counts
+//! for the whole process, so one test runs all steps in turn.
 
 #[path = "support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 
-use std::sync::Barrier;
-use std::thread;
-use std::time::Duration;
-
 use futures::executor::block_on_stream;
-use shardwheel::{Config, ManualClock, Timer, shard};
+use shardwheel::{ManualClock, Timer};
 use support::HOUR;
 use support::allocator::{Counting, in_use, peak_of};
 
@@ -69,31 +65,6 @@ fn sleeps_end_without_a_copy() {
     assert!(block_on_stream(last).next().is_some_and(|tick| tick.is_err()));
 }
 
-/// Threads that worked at the same time and have ended leave a bounded number of bytes.
-fn threads_leave_little(threads: usize) {
-    let (scheduler, mut advancer) = shard(&Config::default());
-    let before = in_use();
-    let meeting = Barrier::new(threads);
-    thread::scope(|scope| {
-        for i in 0..threads {
-            let (scheduler, meeting) = (&scheduler, &meeting);
-            let visit = move || {
-                let key = scheduler.schedule(1 << 40, i).expect("the timer is open");
-                assert_eq!(scheduler.cancel(key), Some(i));
-                meeting.wait();
-            };
-            thread::Builder::new().stack_size(1 << 17).spawn_scoped(scope, visit).expect("a thread starts");
-        }
-    });
-    let left = || in_use() - before;
-    // A thread releases its lane a moment after the scope ends.
-    for tick in (1..20_000).take_while(|&tick| tick < 100 || left() > 8 * MIB) {
-        assert_eq!(advancer.advance(tick).count(), 0);
-        thread::sleep(Duration::from_micros(100));
-    }
-    assert!(left() <= 8 * MIB, "{threads} threads leave {} bytes", left());
-}
-
 /// Members of a group that come and go leave nothing, however many they were, and however many were
 /// pending at a time.
 fn members_leave_little() {
@@ -139,14 +110,13 @@ fn the_time_keeps_nothing() {
 
 /// All steps in turn, as the counts are those of the process; failures are listed at the end.
 #[test]
-fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
-    let steps: [(&str, fn()); 6] = [
+fn the_end_of_a_timer_copies_nothing() {
+    let steps: [(&str, fn()); 5] = [
         ("time", the_time_keeps_nothing),
         ("threads", || ends_without_a_copy(false)),
         ("by hand", || ends_without_a_copy(true)),
         ("sleeps", sleeps_end_without_a_copy),
         ("members", members_leave_little),
-        ("crowd", || threads_leave_little(2_000)),
     ];
     let failed: Vec<_> =
         steps.into_iter().filter(|(_, step)| std::panic::catch_unwind(step).is_err()).collect();

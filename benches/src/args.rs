@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Child { job: String },
 }
 
-/// What a suite runs. Each suite has some of these options, with defaults of its own.
+/// What a suite runs. A section has some of these options.
 #[derive(Args)]
 pub(crate) struct Plan {
     /// How often each figure is measured
@@ -53,14 +53,14 @@ pub(crate) struct Plan {
     #[arg(long)]
     pub(crate) figures: Option<PathBuf>,
     /// Numbers of timers
-    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, default_value = "10k,100k,1M")]
     pub(crate) sizes: Vec<usize>,
     /// Numbers of timers in the sections that need many
-    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, default_value = "1M")]
     pub(crate) timers: Vec<usize>,
-    /// The seconds over which timers are due
-    #[arg(long, value_parser = parse_span)]
-    pub(crate) span: Option<Duration>,
+    /// The seconds over which timers of `live` are due
+    #[arg(long, value_parser = parse_span, default_value = "10")]
+    pub(crate) span: Duration,
 }
 
 /// Writes a number of timers in the shortest form: `10k`, `1M`.

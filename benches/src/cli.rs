@@ -3,42 +3,20 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValuesParser, ValueParser};
-use clap::{CommandFactory, FromArgMatches};
+use clap::Parser;
 
 use crate::args::{Cli, Command, Plan};
-use crate::driver::{self, Job, names};
+use crate::driver::{self, Job};
 use crate::suite::Suite;
 use crate::{live, peers, tables};
 
-static SUITES: [&Suite; 2] = [&peers::SUITE, &live::SUITE];
+pub(crate) static SUITES: [&Suite; 2] = [&peers::SUITE, &live::SUITE];
 
 /// Runs the program; returns a failure if a run failed or a file was not written.
-#[must_use]
-pub fn run() -> ExitCode {
-    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
-    dispatch(cli.command).unwrap_or_else(|error| {
+pub(crate) fn run() -> ExitCode {
+    dispatch(Cli::parse().command).unwrap_or_else(|error| {
         eprintln!("{error}");
         ExitCode::FAILURE
-    })
-}
-
-/// The command line, with the names and the options that each suite has.
-fn command() -> clap::Command {
-    let refuse = |_: &str| Err::<String, _>("this subcommand has no such option");
-    SUITES.iter().fold(Cli::command(), |command, suite| {
-        command.mut_subcommand(suite.name, |command| {
-            let parser = |engines| ValueParser::from(PossibleValuesParser::new(names(suite, engines)));
-            let command = command.mut_arg("only", |arg| arg.value_parser(parser(false)));
-            let command = command.mut_arg("engines", |arg| arg.value_parser(parser(true)));
-            ["sizes", "timers", "span"].into_iter().fold(command, |command, option| {
-                let default = suite.options.iter().find(|(name, _)| *name == option);
-                command.mut_arg(option, |arg| match default {
-                    Some((_, default)) => arg.default_value(default),
-                    None => arg.hide(true).value_parser(refuse),
-                })
-            })
-        })
     })
 }
 
@@ -59,8 +37,7 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
 /// Runs what a command line asks for.
 fn measure_line(line: &[&str]) -> io::Result<ExitCode> {
     let line = ["shardwheel-benches"].iter().chain(line);
-    let matches = command().try_get_matches_from(line).map_err(io::Error::other)?;
-    dispatch(Cli::from_arg_matches(&matches).map_err(io::Error::other)?.command)
+    dispatch(Cli::try_parse_from(line).map_err(io::Error::other)?.command)
 }
 
 fn measure(suite: &Suite, plan: &Plan) -> io::Result<ExitCode> {
@@ -71,30 +48,29 @@ fn measure(suite: &Suite, plan: &Plan) -> io::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::MILLION;
-    use crate::programs::programs;
     use crate::suite::{Run, Task};
 
     #[test]
     fn options_are_read_and_mistakes_are_named() {
-        let read = |line: &str| command().try_get_matches_from(format!("x {line}").split(' '));
+        let read = |line: &str| Cli::try_parse_from(format!("x {line}").split(' ')).map(|cli| cli.command);
         for (line, part) in [
             ("peers --fast", "--fast"),
             ("peers --rounds 0", "zero"),
             ("peers --sizes 1M,,2M", "10k or 1M"),
-            ("peers --only nothing", "memory"),
-            ("peers --span 3", "no such option"),
-            ("live --engines nothing", "wheel thread"),
             ("live --span 0", "above 0"),
         ] {
-            let message = read(line).expect_err(line).to_string();
+            let message = read(line).err().expect(line).to_string();
             assert!(message.contains(part), "{message}");
         }
         let line = "peers --rounds 2 --only tick,memory --figures out.tsv";
-        let cli = Cli::from_arg_matches(&read(line).unwrap()).unwrap();
-        let Command::Peers(plan) = cli.command else { panic!("it is `peers`") };
+        let Command::Peers(plan) = read(line).unwrap() else { panic!("it is `peers`") };
         assert!(plan.rounds.get() == 2 && plan.only == ["tick", "memory"]);
         assert!(plan.sizes == [10_000, 100_000, 1_000_000] && plan.figures == Some("out.tsv".into()));
+        for line in ["peers --only nothing", "live --engines nothing"] {
+            let (Command::Peers(plan) | Command::Live(plan)) = read(line).unwrap() else { panic!("{line}") };
+            let message = driver::run(&peers::SUITE, &plan).err().expect(line).to_string();
+            assert!(message.contains("nothing") && message.contains("shardwheel"), "{message}");
+        }
     }
 
     /// On a busy machine a live timer may be late; it is neither early nor lost.
@@ -112,11 +88,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn every_program_that_criterion_measures_runs() {
-        let small = programs().filter(|program| program.timers < MILLION);
-        small.for_each(|program| assert!(!program.time(1).is_zero(), "{}", program.id));
     }
 }

@@ -24,6 +24,10 @@ pub(crate) struct Job {
 
 /// Measures, prints the report and writes the file of figures.
 pub(crate) fn run(suite: &Suite, plan: &Plan) -> io::Result<Results> {
+    let known = names(suite);
+    if let Some(name) = plan.only.iter().chain(&plan.engines).find(|name| !known.contains(name.as_str())) {
+        return Err(io::Error::other(format!("there is no {name:?}; there are {known:?}")));
+    }
     let mut results = Results { heading: heading(suite, plan), ..Results::default() };
     print!("{}", results.heading);
     let before = Usage::now();
@@ -37,7 +41,7 @@ pub(crate) fn run(suite: &Suite, plan: &Plan) -> io::Result<Results> {
     }
     results.conditions =
         before.zip(Usage::now()).map(|(before, now)| now.describe(before)).unwrap_or_default();
-    print_all(suite, &results);
+    println!("{}\n\n{}", results.conditions, results.show());
     if let Some(file) = &plan.figures {
         std::fs::write(file, results.write())?;
     }
@@ -45,22 +49,7 @@ pub(crate) fn run(suite: &Suite, plan: &Plan) -> io::Result<Results> {
 }
 
 fn heading(suite: &Suite, plan: &Plan) -> String {
-    let (title, machine, method, rounds) = (suite.title, describe(), suite.method, plan.rounds);
-    format!(
-        "# {title}\n\n{machine}- method: {method}\n- rounds: {rounds}; figures are medians, with the least and the \
-         greatest in brackets; after ×, how many times the figure of {OURS} it is\n\n"
-    )
-}
-
-fn print_all(suite: &Suite, results: &Results) {
-    println!("{}\n", results.conditions);
-    for (nth, section) in suite.sections.iter().enumerate() {
-        let is_first = suite.sections[..nth].iter().all(|before| before.name != section.name);
-        if is_first && !results.sizes(section.name).is_empty() {
-            print!("{}", results.show(section));
-        }
-    }
-    print!("{}", results.show_failures());
+    format!("# {}\n\n{}- rounds: {}\n\n", suite.name, describe(), plan.rounds)
 }
 
 fn wants(names: &[String], name: &str) -> bool {
@@ -79,8 +68,7 @@ fn sizes(section: &Section, plan: &Plan) -> Vec<usize> {
 /// Runs each engine of a section, a different one first in each round, and compares what fired.
 fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, results: &mut Results) {
     let section = &suite.sections[nth];
-    let span = plan.span.unwrap_or_default();
-    let task = Task { timers, round, operations: suite.operations, span };
+    let task = Task { timers, round, operations: suite.operations, span: plan.span };
     let mut fired = Vec::new();
     for turn in 0..section.runs.len() {
         let run = &section.runs[(turn + round) % section.runs.len()];
@@ -96,7 +84,7 @@ fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, res
                 fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
                 results.add((section.name, timers), engine, outcome);
             }
-            Err(error) => results.fail(section.name, engine, error.to_string()),
+            Err(error) => results.fail(section.name, engine, &error.to_string()),
         }
     }
     compare(section, &fired, results);
@@ -106,7 +94,7 @@ fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, res
 fn compare(section: &Section, fired: &[(&str, u64)], results: &mut Results) {
     let ours = fired.iter().find(|(engine, _)| *engine == OURS);
     for (engine, _) in fired.iter().filter(|(_, sum)| ours.is_some_and(|ours| ours.1 != *sum)) {
-        results.fail(section.name, engine, format!("it did not fire what {OURS} did"));
+        results.fail(section.name, engine, &format!("it did not fire what {OURS} did"));
     }
 }
 
@@ -134,11 +122,9 @@ pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the names of a suite's sections, or of its engines.
-pub(crate) fn names(suite: &Suite, engines: bool) -> BTreeSet<&'static str> {
-    let of_section = |section: &'static Section| section.runs.iter().map(|run| run.engine);
-    match engines {
-        true => suite.sections.iter().flat_map(of_section).collect(),
-        false => suite.sections.iter().map(|section| section.name).collect(),
-    }
+/// Returns the names of a suite's sections and engines.
+fn names(suite: &Suite) -> BTreeSet<&'static str> {
+    let of_section =
+        |section: &'static Section| section.runs.iter().map(|run| run.engine).chain([section.name]);
+    suite.sections.iter().flat_map(of_section).collect()
 }

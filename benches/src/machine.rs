@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::sync::OnceLock;
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use core_affinity::CoreId;
 use memmap2::{Advice, MmapMut};
@@ -24,23 +24,26 @@ pub(crate) fn pin_in_turn(nth: usize) -> bool {
     pin(nth % cores().len().max(1))
 }
 
-/// Lists the machine, the date, the compiler and the commit in Markdown.
+/// Lists the machine, the date and the commit in Markdown.
 pub(crate) fn describe() -> String {
-    // A thread of its own, so that the caller and its child processes stay unpinned.
-    let pinned = cores().len() > 1 && thread::spawn(|| pin(1)).join().is_ok_and(|pinned| pinned);
     let unknown = || "unknown".to_owned();
+    let git =
+        ["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"];
     format!(
-        "- machine: {}, {} cores, {}\n- date: {}\n- pinned threads: {}\n- compiler: {}\n- commit: {}\n\
-         - huge pages (transparent): {}\n",
+        "- machine: {}, {} cores, {}\n- date: {}\n- compiler: {}\n- commit: {}\n",
         cpu_model().unwrap_or_else(unknown),
         cores().len(),
         env::consts::OS,
-        today().unwrap_or_else(unknown),
-        if pinned { "yes, to the first and the second core" } else { "no, or one core only" },
-        env!("SHARDWHEEL_BENCH_RUSTC"),
-        commit().unwrap_or_else(unknown),
-        huge_pages().unwrap_or_else(unknown),
+        output("date", &["-u", "+%F"]).unwrap_or_else(unknown),
+        output("rustc", &["--version"]).unwrap_or_else(unknown),
+        output("git", &git).unwrap_or_else(unknown),
     )
+}
+
+/// Returns what a program prints.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn cpu_model() -> Option<String> {
@@ -51,24 +54,6 @@ fn cpu_model() -> Option<String> {
 pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     fields.find(|(found, _)| found.trim() == name).map(|(_, value)| value.trim())
-}
-
-/// The kernel shows the current setting in square brackets.
-fn huge_pages() -> Option<String> {
-    let settings = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
-    Some(settings.split_once('[')?.1.split_once(']')?.0.to_owned())
-}
-
-fn today() -> Option<String> {
-    let output = Command::new("date").args(["-u", "+%F"]).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-fn commit() -> Option<String> {
-    let words =
-        ["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"];
-    let output = Command::new("git").args(words).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Makes the machine provide `bytes` of memory and gives it back to the system.

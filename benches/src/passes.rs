@@ -53,15 +53,12 @@ pub(crate) fn cancel_all<P: Cancel>(producer: &P, handles: &[P::Handle]) -> Dura
 
 /// Schedules each timer of `work` and cancels it at once.
 pub(crate) fn pairs<P: Cancel>(producer: &P, base: u64, work: &Workload) -> Duration {
-    time(|| pair_each(producer, base, &work.delays))
-}
-
-#[inline]
-pub(crate) fn pair_each<P: Cancel>(producer: &P, base: u64, delays: &[u64]) {
-    for (delay, payload) in delays.iter().zip(0..) {
-        let handle = producer.schedule(base + delay, payload);
-        assert_eq!(producer.cancel(handle), Some(payload), "{LOST}");
-    }
+    time(|| {
+        for (delay, payload) in work.delays.iter().zip(0..) {
+            let handle = producer.schedule(base + delay, payload);
+            assert_eq!(producer.cancel(handle), Some(payload), "{LOST}");
+        }
+    })
 }
 
 /// Moves the clock to `now` in one call; panics if what fires is not what is expected.

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use crate::args::label;
 use crate::names::OURS;
 use crate::samples::Samples;
-use crate::suite::{Outcome, Section};
-use crate::table::Table;
+use crate::suite::Outcome;
 
 /// The figures of one engine under one name.
 pub(crate) struct Series {
@@ -40,8 +39,8 @@ pub(crate) struct Results {
     pub(crate) heading: String,
     pub(crate) conditions: String,
     pub(crate) figures: Vec<Series>,
-    /// Runs that did not end well: section, engine, and why.
-    pub(crate) failed: Vec<[String; 3]>,
+    /// Runs that did not end well: section and engine.
+    pub(crate) failed: Vec<[String; 2]>,
 }
 
 impl Results {
@@ -80,14 +79,14 @@ impl Results {
     }
 
     /// Records a failed run and drops the engine's figures in the section, also of other rounds.
-    pub(crate) fn fail(&mut self, section: &str, engine: &str, why: String) {
+    pub(crate) fn fail(&mut self, section: &str, engine: &str, why: &str) {
         eprintln!("{section} with {engine} has failed: {why}");
         self.figures.retain(|series| series.section != section || series.engine != engine);
-        self.failed.push([section.to_owned(), engine.to_owned(), why]);
+        self.failed.push([section, engine].map(str::to_owned));
     }
 
     pub(crate) fn has_failed(&self, section: &str, engine: &str) -> bool {
-        self.failed.iter().any(|failed| failed[0] == section && failed[1] == engine)
+        self.failed.iter().any(|failed| *failed == [section, engine])
     }
 
     fn position(&self, (section, timers): At<'_>, what: &str, engine: &str) -> Option<usize> {
@@ -111,39 +110,20 @@ impl Results {
         sizes
     }
 
-    /// Returns the median of one figure, a name and an engine, over another, round by round.
-    pub(crate) fn ratio(&self, at: At<'_>, [over, under]: [(&str, &str); 2]) -> Option<f64> {
-        let [over, under] = [over, under].map(|(what, engine)| self.get(at, what, engine));
-        Some(over?.over(under?).median())
-    }
-
-    /// Shows a section: a table for each number of timers.
-    pub(crate) fn show(&self, section: &Section) -> String {
-        let mut text = format!("## {}\n\n", section.title);
-        let engines = names(self.of(section.name).map(|series| &series.engine));
-        for size in self.sizes(section.name) {
-            let of = self.of(section.name).filter(|series| series.timers == size);
-            let rows = names(of.map(|series| &series.what));
-            let cell = |row: usize, nth: usize| self.cell((section.name, size), &rows[row], &engines[nth]);
-            let _ = writeln!(text, "{}", Table::cross(&label(size), [&rows, &engines], &cell));
+    /// Shows each figure, and how many times our figure it is.
+    pub(crate) fn show(&self) -> String {
+        let mut text = "| section | timers | figure | engine | median | times ours |\n".to_owned();
+        text.push_str("|---|---|---|---|---|---|\n");
+        for Series { section, timers, what, engine, rounds } in &self.figures {
+            let ours = self.get((section.as_str(), *timers), what, OURS).map_or(f64::NAN, Samples::median);
+            let (timers, times) = (label(*timers), rounds.median() / ours);
+            let _ = writeln!(
+                text,
+                "| {section} | {timers} | {what} | {engine} | {} | {times:.2} |",
+                rounds.show()
+            );
         }
         text
-    }
-
-    pub(crate) fn show_failures(&self) -> String {
-        let show =
-            |[section, engine, why]: &[String; 3]| format!("**{engine} has failed in {section}**: {why}\n\n");
-        self.failed.iter().map(show).collect()
-    }
-
-    /// Shows a figure and how many times our figure it is.
-    fn cell(&self, at: At<'_>, what: &str, engine: &str) -> String {
-        let Some(samples) = self.get(at, what, engine) else { return "-".to_owned() };
-        let ratio = self.ratio(at, [(what, engine), (what, OURS)]);
-        match ratio.filter(|ratio| ratio.is_finite() && engine != OURS) {
-            Some(ratio) => format!("{} ×{ratio:.2}", samples.show()),
-            None => samples.show(),
-        }
     }
 }
 
@@ -159,11 +139,6 @@ pub(crate) fn names<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Run;
-
-    const RUNS: [Run; 1] = [Run { engine: "shardwheel", measure: |_| Outcome::new(1) }];
-    const SECTION: Section = Section::new("nap", "Naps, ns", &RUNS);
-
     fn results() -> Results {
         let mut results = Results::default();
         for (engine, figure) in [("shardwheel", 10.0), ("heap", 20.0), ("shardwheel", 14.0), ("heap", 28.0)] {
@@ -176,9 +151,8 @@ mod tests {
     #[test]
     fn tables_have_figures_and_ratios() {
         let results = results();
-        let table = results.show(&SECTION);
-        assert!(table.contains("| 1k | shardwheel | heap |"), "{table}");
-        assert!(table.contains("| one | 12 (10..14) | 24 (20..28) ×2.00 |"), "{table}");
+        let table = results.show();
+        assert!(table.contains("| nap | 1k | one | heap | 24.0 (20.0..28.0) | 2.00 |"), "{table}");
     }
 
     #[test]
@@ -200,8 +174,8 @@ mod tests {
     #[test]
     fn a_failure_drops_the_figures() {
         let mut results = results();
-        results.fail("nap", "heap", "on purpose".to_owned());
+        results.fail("nap", "heap", "on purpose");
         assert!(results.get(("nap", 1000), "one", "heap").is_none());
-        assert!(results.show_failures().contains("heap has failed in nap**: on purpose"));
+        assert!(results.has_failed("nap", "heap") && !results.has_failed("nap", OURS));
     }
 }

@@ -1,4 +1,4 @@
-//! Figures: one a round, with median, spread and ratio; and operations timed one by one.
+//! Figures: one a round, with median and spread; and operations timed one by one.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,44 +10,28 @@ use hdrhistogram::Histogram;
 pub(crate) struct Samples(pub(crate) Vec<f64>);
 
 impl Samples {
-    /// Returns the middle figure, or the mean of the two in the middle; NaN if there is none.
-    pub(crate) fn median(&self) -> f64 {
+    fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
+        sorted
+    }
+
+    /// Returns the middle figure, or the mean of the two in the middle; NaN if there is none.
+    pub(crate) fn median(&self) -> f64 {
+        let sorted = self.sorted();
         match sorted.len() {
             0 => f64::NAN,
-            count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-            _ => sorted[middle],
+            count => f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
         }
     }
 
-    pub(crate) fn least(&self) -> f64 {
-        self.0.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    pub(crate) fn greatest(&self) -> f64 {
-        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-    }
-
-    pub(crate) fn over(&self, other: &Self) -> Self {
-        Self(self.0.iter().zip(&other.0).map(|(mine, others)| mine / others).collect())
-    }
-
-    /// Shows the median, and the least and the greatest figure in brackets if they differ. Small
-    /// figures have more digits, numbers of timers none.
+    /// Shows the median, with the least and the greatest figure in brackets.
     pub(crate) fn show(&self) -> String {
-        let (median, least, greatest) = (self.median(), self.least(), self.greatest());
-        let is_whole = self.0.iter().all(|figure| figure.fract() == 0.0);
-        let digits = match median {
-            _ if is_whole => 0,
-            small if small < 2.0 => 3,
-            _ => 1,
-        };
-        match &self.0[..] {
-            [] => "-".to_owned(),
-            _ if least == greatest => format!("{median:.digits$}"),
-            _ => format!("{median:.digits$} ({least:.digits$}..{greatest:.digits$})"),
+        let (median, sorted) = (self.median(), self.sorted());
+        let digits = if median < 2.0 { 3 } else { 1 };
+        match sorted[..] {
+            [least, .., greatest] => format!("{median:.digits$} ({least:.digits$}..{greatest:.digits$})"),
+            _ => format!("{median:.digits$}"),
         }
     }
 }
@@ -93,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_ratios() {
-        assert!(Samples::default().median().is_nan() && Samples::default().show() == "-");
+    fn medians() {
+        assert!(Samples::default().median().is_nan());
         assert_eq!(Samples(vec![3.0, 1.0, 2.0]).median(), 2.0);
         assert_eq!(Samples(vec![4.0, 1.5, 2.0, 3.0]).show(), "2.5 (1.5..4.0)");
-        assert_eq!(Samples(vec![2.0, 9.0]).over(&Samples(vec![8.0, 9.0])).show(), "0.625 (0.250..1.000)");
+        assert_eq!(Samples(vec![0.25]).show(), "0.250");
     }
 }

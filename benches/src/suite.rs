@@ -11,12 +11,7 @@ use crate::workload::{Spread, Workload};
 /// A subcommand that measures.
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
-    /// How the figures are measured.
-    pub(crate) method: &'static str,
-    /// The options that it has beside the common ones, with their defaults.
-    pub(crate) options: &'static [(&'static str, &'static str)],
-    /// To measure more, add a section. Sections of the same name share `--only` and the table.
+    /// To measure more, add a section.
     pub(crate) sections: &'static [Section],
     /// The least number of operations for a figure: small sizes are repeated.
     pub(crate) operations: usize,
@@ -26,10 +21,16 @@ pub(crate) struct Suite {
     pub(crate) backing: usize,
 }
 
+impl Suite {
+    /// Returns a section by its name.
+    pub(crate) fn section(&self, name: &str) -> Option<&'static Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+}
+
 /// A group of measurements, with a function for each engine.
 pub(crate) struct Section {
     pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
     /// `shardwheel` first.
     pub(crate) runs: &'static [Run],
     pub(crate) sizes: Sizes,
@@ -40,8 +41,8 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    pub(crate) const fn new(name: &'static str, title: &'static str, runs: &'static [Run]) -> Self {
-        Self { name, title, runs, sizes: Sizes::Each, least: 0, once: false }
+    pub(crate) const fn new(name: &'static str, runs: &'static [Run]) -> Self {
+        Self { name, runs, sizes: Sizes::Each, least: 0, once: false }
     }
 
     pub(crate) const fn with(self, sizes: Sizes) -> Self {
@@ -71,10 +72,10 @@ impl Run {
     }
 }
 
-/// Makes runs of generic functions: each function has engines of its own.
+/// Makes runs of a generic function, one for each engine.
 macro_rules! runs {
-    ($($measure:ident: $($engine:ty),+);+ $(;)?) => {
-        &[$($($crate::suite::Run { engine: <$engine>::NAME, measure: $measure::<$engine> }),+),+]
+    ($measure:ident: $($engine:ty),+) => {
+        &[$($crate::suite::Run { engine: <$engine>::NAME, measure: $measure::<$engine> }),+]
     };
 }
 pub(crate) use runs;

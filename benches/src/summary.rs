@@ -3,19 +3,19 @@
 //! A page has a place for a table between `<!-- figures NAME -->` and `<!-- /figures -->`.
 
 use crate::args::label;
+use crate::cli::SUITES;
 use crate::measure::memory::{BYTES, LEFT};
 use crate::measure::tails::TIMED;
 use crate::names::{ALTERNATIVE, BOTH, LIVE_FIRE, MILLION, OURS, PRODUCERS, RANDOM, TAILS, TEN_MILLION};
 use crate::results::{Results, names};
 use crate::samples::{PERCENTILES, Samples};
-use crate::table::Table;
 
 const FROM: &str = "<!-- figures ";
 const NAMED: &str = " -->\n";
 const TO: &str = "<!-- /figures -->";
 
 /// Makes a table; `None` without figures.
-type Make = fn(&Results) -> Option<Table>;
+type Make = fn(&Results) -> Option<String>;
 
 /// Each table by its name.
 const TABLES: [(&str, Make); 7] = [
@@ -137,7 +137,7 @@ pub(crate) fn renewed(page: &str, results: &Results) -> Result<String, String> {
 }
 
 /// A row for each of `rows` that has figures, with its numbers of timers if they are to be shown.
-fn rows(results: &Results, rows: &[Row], columns: &[Column], sized: bool) -> Option<Table> {
+fn rows(results: &Results, rows: &[Row], columns: &[Column], sized: bool) -> Option<String> {
     let rows = rows.iter().filter(|row| !sizes(results, row).is_empty()).collect::<Vec<_>>();
     let measured = |(engine, _): &&Column| {
         rows.iter()
@@ -158,24 +158,23 @@ fn rows(results: &Results, rows: &[Row], columns: &[Column], sized: bool) -> Opt
     let names =
         [rows.iter().map(name).collect(), columns.iter().map(|it| it.1.to_owned()).collect::<Vec<_>>()];
     let [rows, columns]: [Vec<String>; 2] = names;
-    (!rows.is_empty()).then(|| Table::new("", [&rows, &columns], &cell))
+    (!rows.is_empty()).then(|| table("", [&rows, &columns], &cell))
 }
 
 /// Schedule + fire of each structure, by the number of timers.
-fn structures(results: &Results) -> Option<Table> {
+fn structures(results: &Results) -> Option<String> {
     let sizes = results.sizes(RANDOM);
-    let engines = results.figures.iter().filter(|series| series.section == RANDOM);
-    let engines = names(engines.map(|series| &series.engine));
+    let engines = engines(results, RANDOM);
     let cell = |row: usize, column: usize| {
         let all = engines.iter().map(|engine| results.get((RANDOM, sizes[column]), BOTH, engine));
         figure(&all.collect::<Vec<_>>(), row, 1.0)
     };
     let columns = sizes.iter().copied().map(label).collect::<Vec<_>>();
-    (!engines.is_empty()).then(|| Table::new("ns a timer", [&engines, &columns], &cell))
+    (!engines.is_empty()).then(|| table("ns a timer", [&engines, &columns], &cell))
 }
 
 /// The percentiles of single operations, for each number of threads.
-fn tails(results: &Results) -> Option<Table> {
+fn tails(results: &Results) -> Option<String> {
     let engines = [STRUCTURES[0], STRUCTURES[1], ("flat wheel", "flat wheel + mutex")];
     let sizes = results.sizes(TAILS);
     let all = sizes.iter().flat_map(|size| TIMED.iter().map(move |what| (*what, *size)));
@@ -190,7 +189,28 @@ fn tails(results: &Results) -> Option<Table> {
         joined(PERCENTILES.iter().map(|(name, _)| figure(name).map_or_else(|| "-".to_owned(), in_short)))
     };
     (!rows.is_empty())
-        .then(|| Table::new(&joined(PERCENTILES.iter().map(|it| it.0.to_owned())), [&rows, &columns], &cell))
+        .then(|| table(&joined(PERCENTILES.iter().map(|it| it.0.to_owned())), [&rows, &columns], &cell))
+}
+
+/// Returns the engines of a section that have figures there.
+pub(crate) fn engines(results: &Results, section: &str) -> Vec<String> {
+    let runs = SUITES.iter().find_map(|suite| suite.section(section)).map_or(&[][..], |section| section.runs);
+    let is_measured = |engine: &&str| {
+        results.figures.iter().any(|series| series.section == section && series.engine == **engine)
+    };
+    runs.iter().map(|run| run.engine).filter(is_measured).map(str::to_owned).collect()
+}
+
+/// Makes a Markdown table of rows and columns by their names.
+fn table(corner: &str, [rows, columns]: [&[String]; 2], cell: &dyn Fn(usize, usize) -> String) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = [&[corner.to_owned()][..], columns].concat();
+    let mut text = format!("{}|{}\n", line(&head), "---|".repeat(head.len()));
+    for (nth, name) in rows.iter().enumerate() {
+        let cells = (0..columns.len()).map(|column| cell(nth, column));
+        text.push_str(&line(&[name.clone()].into_iter().chain(cells).collect::<Vec<_>>()));
+    }
+    text
 }
 
 fn get<'a>(results: &'a Results, row: &Row, size: usize, engine: &str) -> Option<&'a Samples> {
@@ -259,8 +279,7 @@ pub(crate) fn origin(results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::{Outcome, Suite, Task};
-    use crate::{live, peers};
+    use crate::suite::{Outcome, Task};
 
     /// Those of three files.
     const HEADING: &str = "- machine: EPYC\n- date: 2026-01-02\n- rounds: 5; medians\n- commit: def\n\
@@ -287,9 +306,8 @@ mod tests {
 
     #[test]
     fn every_figure_of_a_row_is_measured() {
-        let find = |suite: &'static Suite, name| suite.sections.iter().find(|it| it.name == name);
         for (_, section, what, ..) in DECIDES.into_iter().chain(PROGRAMS).chain(LIVE).chain(CALLS) {
-            let found = find(&peers::SUITE, section).or_else(|| find(&live::SUITE, section));
+            let found = SUITES.iter().find_map(|suite| suite.section(section));
             let outcome = (found.unwrap().runs[0].measure)(&Task::small(1000));
             assert!(outcome.figures.iter().any(|figure| figure.0 == what), "{section}: {what}");
         }

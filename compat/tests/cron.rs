@@ -79,6 +79,14 @@ fn a_gap_that_ends_at_midnight_leaves_no_date_out() {
     }
 }
 
+/// On Lord Howe Island, 02:00 of 4 October 2026 becomes 02:30.
+#[test]
+fn a_gap_of_half_an_hour_moves_a_date_to_its_end() {
+    let cron = Cron::new("15 2 * * *", TimeZone::get("Australia/Lord_Howe").unwrap()).unwrap();
+    let date = cron.date_after(system("2026-10-03T12:00[Australia/Lord_Howe]"));
+    assert_eq!(date, Some(system("2026-10-04T02:30[Australia/Lord_Howe]")));
+}
+
 /// Apia left out the whole 30 December 2011.
 #[test]
 fn a_gap_of_a_day_does_not_end_a_schedule() {

@@ -3,7 +3,6 @@
 mod common;
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -179,25 +178,4 @@ fn a_reset_keeps_the_box_and_the_node() {
 
     hyper_timer.reset(&mut sleep, hyper_timer.now());
     assert!(poll(&mut sleep).is_ready());
-}
-
-struct Foreign;
-
-impl Future for Foreign {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-}
-
-impl rt::Sleep for Foreign {}
-
-#[test]
-fn a_reset_replaces_the_sleep_of_another_timer() {
-    let hyper_timer = HyperTimer::default();
-    let mut sleep: Pin<Box<dyn rt::Sleep>> = Box::pin(Foreign);
-    hyper_timer.reset(&mut sleep, Instant::now() + LONG);
-    assert!(poll(&mut sleep).is_pending());
-    assert!(pin!(Foreign).poll(&mut Context::from_waker(Waker::noop())).is_ready());
 }

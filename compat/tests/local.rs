@@ -320,36 +320,6 @@ fn another_thread_schedules() {
     });
 }
 
-/// It goes on, and no sleep is lost, with producers on other threads all the while.
-#[test]
-fn other_threads_race_with_the_sleeps() {
-    on(&ALL, async |runtime| {
-        let timer = runtime.timer();
-        let ran = Arc::new(AtomicUsize::new(0));
-        let produce = |producer: u64| {
-            let (handle, ran) = (timer.timer().clone(), Arc::clone(&ran));
-            thread::spawn(move || {
-                for number in 0..500 {
-                    let ran = Arc::clone(&ran);
-                    let delay = Duration::from_micros((number * 37 + producer * 101) % 3_000);
-                    handle.schedule_after(delay, move || _ = ran.fetch_add(1, Ordering::SeqCst)).unwrap();
-                    if number % 16 == 0 {
-                        thread::sleep(Duration::from_micros(300));
-                    }
-                }
-            })
-        };
-        let producers: Vec<_> = (0..3).map(produce).collect();
-        for number in 0..200 {
-            timer.sleep(Duration::from_micros(number * 53 % 900)).await.unwrap();
-        }
-        while ran.load(Ordering::SeqCst) < 1_500 {
-            timer.sleep(ms(1)).await.unwrap();
-        }
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
-    });
-}
-
 /// Two loops of monoio's, each on its thread. A poll on the one schedules on the other, whose wakers
 /// do not work there.
 #[test]
@@ -401,19 +371,6 @@ fn any_deadline_will_do() {
             timer.sleep(ms(2)).await.unwrap();
             assert!(is_pending(&mut far).await);
         }
-    });
-}
-
-/// The builder's settings hold.
-#[test]
-fn a_bound_refuses_a_sleep() {
-    on(&ALL, async |runtime| {
-        let timer = runtime.timer_with(Timer::builder().max_pending(1));
-        let mut first = timer.sleep(HOUR);
-        assert!(is_pending(&mut first).await);
-        assert!(timer.sleep(HOUR).await.unwrap_err().is_full());
-        drop(first);
-        timer.sleep(ms(1)).await.unwrap();
     });
 }
 

@@ -124,28 +124,6 @@ fn poll<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
     Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What the guide says of theirs: past deadlines, resets to the past, an empty queue, times that are far away.
-#[tokio::test]
-async fn their_delay_queue_does_what_the_guide_says() {
-    use futures_util::StreamExt;
-    use tokio::time::Instant;
-
-    let mut queue = tokio_util::time::DelayQueue::new();
-    assert!(matches!(poll(queue.next()), Poll::Ready(None)), "empty, it ends");
-    let past = Instant::now() - SECOND;
-    queue.insert_at("past", past);
-    let moved = queue.insert("moved", 60 * SECOND);
-    let Poll::Ready(Some(expired)) = poll(queue.next()) else { panic!("it is ready at the next poll") };
-    assert_eq!(expired.get_ref(), &"past");
-    assert!(expired.deadline() > past);
-    queue.reset_at(&moved, past);
-    assert_eq!(queue.peek(), Some(moved), "it has expired, and is shown");
-    let Poll::Ready(Some(expired)) = poll(queue.next()) else { panic!("it is ready at the next poll") };
-    assert_eq!(expired.into_inner(), "moved");
-    let mut far = || queue.insert("far", 3 * 366 * 24 * 3600 * SECOND);
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut far)).is_err());
-}
-
 /// What the guide says of ours.
 #[test]
 fn our_delay_queue_does_what_the_guide_says() {

@@ -1,12 +1,11 @@
-//! What the guide's page `testing` says of simulators: the scope of a manual clock within simulators, which have a time of their
-//! own. That of madsim is built with `RUSTFLAGS="--cfg madsim"` (see `.ci/long`), as madsim wants it.
+//! The programs of the guide's page `testing`: the scope of a manual clock within simulators, which have a time of their
+//! own.
 
 use std::future::pending;
 use std::time::Duration;
 
 use shardwheel::{ManualClock, sleep, timeout};
 
-#[cfg(not(madsim))]
 #[test]
 fn turmoil_steps_and_the_clock_follows() {
     use tokio::io::AsyncReadExt;
@@ -39,7 +38,6 @@ fn turmoil_steps_and_the_clock_follows() {
     assert!(waiting.to_string().starts_with("1 sleep is pending, the first at 20."), "{waiting}");
 }
 
-#[cfg(not(madsim))]
 #[test]
 fn shuttle_moves_the_clock_by_a_thread() {
     let program = || {
@@ -59,29 +57,4 @@ fn shuttle_moves_the_clock_by_a_thread() {
         assert!(clock.elapsed() >= Duration::from_secs(3660));
     };
     shuttle::check_random(program, 100);
-}
-
-#[cfg(madsim)]
-#[test]
-fn madsim_moves_the_clock_by_a_task() {
-    use madsim::runtime::Runtime;
-
-    const TICK: Duration = Duration::from_millis(10);
-    let clock = ManualClock::new();
-    let moved = clock.clone();
-    let ((), waiting) = clock.scope(|| {
-        Runtime::with_seed_and_config(7, Default::default()).block_on(async move {
-            madsim::task::spawn(async move {
-                loop {
-                    madsim::time::sleep(TICK).await;
-                    moved.advance(TICK);
-                }
-            });
-            let task = madsim::task::spawn(sleep(Duration::from_secs(3600)));
-            assert!(timeout(Duration::from_secs(60), pending::<()>()).await.is_err());
-            task.await.unwrap();
-        })
-    });
-    assert!(clock.elapsed() >= Duration::from_secs(3600));
-    assert_eq!(waiting.to_string(), "0 sleeps are pending");
 }

@@ -248,27 +248,6 @@ fn threads_outside_set_earlier_and_earlier_deadlines() {
     });
 }
 
-/// Sleeps of each timer in tasks of the other runtime. The end of one leaves the other alone.
-#[test]
-fn two_runtimes_with_a_timer_each() {
-    for mut kind in kinds() {
-        let first = kind.enable_time().build().unwrap();
-        let second = Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
-        let other = second.block_on(async { tokio_timer().unwrap() });
-        let own = first.block_on(async {
-            let own = tokio_timer().unwrap();
-            let (theirs, ours) = (own.clone(), other.clone());
-            let task = second.spawn(async move { sleep(&theirs, 3 * MS).await });
-            assert!(sleep(&ours, 3 * MS).await.unwrap());
-            assert!(within(task).await.unwrap().unwrap());
-            own
-        });
-        drop(first);
-        assert!(second.block_on(own.sleep(HOUR)).unwrap_err().is_shut_down());
-        assert!(second.block_on(sleep(&other, MS)).unwrap());
-    }
-}
-
 /// The blocked worker's tasks, and the timer, go on another thread.
 #[test]
 fn sleeps_end_while_a_worker_blocks_in_place() {

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Mutex, Once};
 use std::thread;
@@ -11,26 +10,8 @@ use std::time::Duration;
 use common::{eventually, run};
 use shardwheel::{Job, Timer};
 use shardwheel_compat::{SmithySleep, TimerTracing, WarnRefused};
-use tracing::Subscriber;
-use tracing::subscriber::Interest;
-use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-/// The fields of the crate's events, by their text in the source.
-static FIELDS: Mutex<BTreeSet<Vec<&str>>> = Mutex::new(BTreeSet::new());
-
-struct Fields;
-
-impl<S: Subscriber> Layer<S> for Fields {
-    fn register_callsite(&self, metadata: &'static tracing::Metadata<'static>) -> Interest {
-        if metadata.target() == "shardwheel" {
-            let names = metadata.fields().iter().map(|field| field.name());
-            FIELDS.lock().unwrap().insert(names.collect());
-        }
-        Interest::always()
-    }
-}
 
 struct ToLog;
 
@@ -47,7 +28,7 @@ impl Write for ToLog {
 /// Callbacks run on other threads, so the subscriber is the process's own.
 fn subscribe() {
     static ONCE: Once = Once::new();
-    let subscriber = || tracing_subscriber::fmt().with_writer(|| ToLog).finish().with(Fields);
+    let subscriber = || tracing_subscriber::fmt().with_writer(|| ToLog).finish();
     ONCE.call_once(|| tracing::subscriber::set_global_default(subscriber()).unwrap());
 }
 
@@ -94,19 +75,6 @@ fn a_panic_is_warned_of_with_its_key() {
     let timer = TimerTracing::new(Duration::MAX).install(Timer::builder()).build().unwrap();
     let key = timer.schedule_after(Duration::ZERO, || panic!("boom {}", 17)).unwrap();
     expect(&["WARN", "a callback panicked", "panic=\"boom 17\"", &format!("key={key:?}")]);
-}
-
-#[test]
-fn each_field_of_an_event_has_its_own_name() {
-    subscribe();
-    let timer = TimerTracing::new(Duration::ZERO).install(Timer::builder().max_pending(1)).build().unwrap();
-    timer.schedule_after(Duration::ZERO, || panic!("with fields")).unwrap();
-    eventually("it is warned of", || lines(&["with fields"]) > 0);
-    for names in &*FIELDS.lock().unwrap() {
-        let unique: BTreeSet<_> = names.iter().collect();
-        assert_eq!(unique.len(), names.len(), "a JSON line loses one of {names:?}");
-    }
-    assert!(FIELDS.lock().unwrap().iter().any(|names| names.contains(&"panic")));
 }
 
 #[test]

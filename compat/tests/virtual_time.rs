@@ -285,38 +285,3 @@ fn a_program_that_waits_for_real_work_alone_does_not_stall() {
         });
     });
 }
-
-/// A server whose timer is the default one: the time of a header passes, and nothing else does.
-#[cfg(feature = "hyper")]
-#[test]
-fn a_server_closes_a_slow_header_by_the_clock() {
-    use http_body_util::Full;
-    use hyper::body::{Bytes, Incoming};
-    use hyper::server::conn::http1;
-    use hyper::service::service_fn;
-    use hyper::{Request, Response};
-    use hyper_util::rt::TokioIo;
-    use shardwheel_compat::HyperTimer;
-
-    async fn answer(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::io::Error> {
-        sleep(HOUR).await;
-        Ok(Response::new(Full::from("hello")))
-    }
-    ends(|| {
-        virtual_time(|clock| async move {
-            let (mut client, server) = loopback().await;
-            let mut http = http1::Builder::new();
-            http.timer(HyperTimer::default()).header_read_timeout(HOUR / 12);
-            tokio::spawn(http.serve_connection(TokioIo::new(server), service_fn(answer)));
-            client.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
-            let mut response = Vec::new();
-            while !response.ends_with(b"hello") {
-                assert_ne!(client.read_buf(&mut response).await.unwrap(), 0, "closed");
-            }
-            assert_eq!(clock.elapsed(), HOUR);
-            client.write_all(b"GET / HT").await.unwrap();
-            assert_eq!(client.read_buf(&mut response).await.unwrap_or(0), 0, "{response:?}");
-            assert_eq!(clock.elapsed(), HOUR + HOUR / 12);
-        });
-    });
-}

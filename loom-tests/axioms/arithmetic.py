@@ -28,10 +28,6 @@ def shr(value: Word, by: Word | int) -> Word:
     return z3.LShR(value, by)
 
 
-def least(one: Word, other: Word) -> Word:
-    return z3.If(z3.ULT(one, other), one, other)
-
-
 def ilog2(value: Word) -> Word:
     """The highest bit that is set; 0 if there is none (`checked_ilog2().unwrap_or(0)`)."""
     found = word(0)
@@ -94,18 +90,6 @@ class Geometry(NamedTuple):
     def starts_overflow_bucket(self, tick: Word) -> z3.BoolRef:
         return tick & (self.size - 1) == 0
 
-    def has_overflow_start(self, start: Word, end: Word) -> z3.BoolRef:
-        return z3.Or(self.starts_overflow_bucket(start), shr(start, self.bits) != shr(end, self.bits))
-
-    def starts_within(self, level: int, start: Word, end: Word) -> Word:
-        """`starts_within`: how many buckets of a level start in a span, but at most a wheel."""
-        exists, number = self.first_from(level, start)
-        return self.count(z3.If(exists, number, word(MAX)), self.number(word(level), end))
-
-    def count(self, first: Word, last: Word) -> Word:
-        more = z3.If(last - first == MAX, word(MAX), last - first + 1)
-        return least(z3.If(z3.UGT(first, last), word(0), more), word(self.size))
-
     def expiration(self, level: Word, number: Word) -> Word:
         return shl(number, level * self.bits)
 
@@ -114,9 +98,6 @@ class Geometry(NamedTuple):
 
     def round(self, number: Word) -> Word:
         return shr(number, self.bits) & ((1 << 32) - 1)
-
-    def end_of_window(self, tick: Word) -> Word:
-        return tick | (min(4, self.size // 2) - 1)
 
     def first_from(self, level: int, tick: Word) -> tuple[Word, Word]:
         """`first_from`: whether there is a slot that starts at or after the tick, and its number."""

@@ -25,10 +25,6 @@ class Order(Enum):
     SC = "SeqCst"
 
     @property
-    def is_atomic(self) -> bool:
-        return self is not Order.PLAIN
-
-    @property
     def releases(self) -> bool:
         return self in (Order.REL, Order.ACQREL, Order.SC)
 
@@ -55,7 +51,6 @@ class Op(NamedTuple):
     access: Access
     value: int = 0
     new: Callable[[int], int | None] | None = None
-    failure: Order = RLX
 
 
 class Event(NamedTuple):
@@ -98,13 +93,13 @@ def swap(loc: str, value: int, at: Access | Order) -> Op:
     return Op("U", loc, _access(at), new=lambda _: value)
 
 
-def update(loc: str, new: Callable[[int], int | None], at: Access | Order, failure: Order = RLX) -> Op:
-    return Op("U", loc, _access(at), new=new, failure=failure)
+def update(loc: str, new: Callable[[int], int | None], at: Access | Order) -> Op:
+    return Op("U", loc, _access(at), new=new)
 
 
-def cas(loc: str, old: int, new: int, at: Access | Order, failure: Order = RLX) -> Op:
-    """A compare-and-swap. It has succeeded if the value that it is sent is `old`."""
-    return update(loc, lambda seen: new if seen == old else None, at, failure)
+def cas(loc: str, old: int, new: int, at: Access | Order) -> Op:
+    """A compare-and-swap. It has succeeded if the value that it is sent is `old`; if not, it is a relaxed load."""
+    return update(loc, lambda seen: new if seen == old else None, at)
 
 
 def wait_for(is_met: bool) -> None:
@@ -129,7 +124,7 @@ class Program:
     threads: tuple[Thread, ...]
     bad: Callable[[SimpleNamespace], bool]
     """Whether the registers of all threads are a bad outcome."""
-    bad_memory: Callable[[SimpleNamespace, dict[str, int]], bool] = lambda _registers, _memory: True
+    bad_memory: Callable[[dict[str, int]], bool] = lambda _: True
     """Whether the last value of each location is one as well."""
     init: Mapping[str, int] = field(default_factory=dict)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -211,7 +206,7 @@ def _events(op: Op, thread: int, seen: int) -> list[Event]:
         return [Event(thread, op.kind, order, op.loc, seen if op.kind == "R" else op.value, site)]
     stored = op.new(seen) if op.new else None
     if stored is None:
-        return [Event(thread, "R", op.failure, op.loc, seen, site)]
+        return [Event(thread, "R", RLX, op.loc, seen, site)]
     reads = order if order in (ACQ, ACQREL, SC) else RLX
     writes = order if order in (REL, ACQREL, SC) else RLX
     return [

@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Site(NamedTuple):
-    """An ordering in the source: the first (or `nth`) that follows `code` in a function of a file."""
+    """An ordering in the source: the first (or `nth`) that follows `code` in a function of a file.
+
+    The function has this code once. Without a function, the file has it once.
+    """
 
     file: str
     function: str
@@ -23,7 +26,7 @@ class Site(NamedTuple):
     def order(self) -> Order:
         body = function_body(self.file, self.function)
         if body.count(self.code) != 1:
-            raise LookupError(f"{self}: the function has this code {body.count(self.code)} times")
+            raise LookupError(f"{self}: it stands there {body.count(self.code)} times")
         found = re.findall(r"Ordering::(\w+)", body[body.index(self.code) :])
         return Order(found[self.nth])
 
@@ -31,40 +34,12 @@ class Site(NamedTuple):
         return f"src/{self.file}, `{self.function}`: `{self.code}`"
 
 
-class Weakest(NamedTuple):
-    """The weakest of the orderings that follow `code` in a file: the code stands in several places, or may do so."""
-
-    file: str
-    code: str
-
-    def order(self) -> Order:
-        text = re.sub(r"//.*", "", (ROOT / "src" / self.file).read_text())
-        found = {Order(order) for order in re.findall(re.escape(self.code) + r"[^;]*?Ordering::(\w+)", text)}
-        if not found:
-            raise LookupError(f"{self}: the file has no such code")
-        return min(found, key=list(Order).index)
-
-    def __str__(self) -> str:
-        return f"src/{self.file}: `{self.code}`"
-
-
-class Assumed(NamedTuple):
-    """An ordering that another library or the system promises."""
-
-    assumed: Order
-    reason: str
-
-    def order(self) -> Order:
-        return self.assumed
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.assumed.value}"
-
-
 @cache
 def function_body(file: str, function: str) -> str:
     """The text of the first function of that name, without its line comments."""
     text = re.sub(r"//.*", "", (ROOT / "src" / file).read_text())
+    if not function:
+        return text
     begin = re.search(rf"fn {re.escape(function)}\b", text)
     if begin is None:
         raise LookupError(f"src/{file} has no function {function}")

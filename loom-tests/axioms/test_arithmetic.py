@@ -60,34 +60,6 @@ class Slots(Proof):
         below = z3.Not(geometry.is_near(word(max(level, 1) - 1), start, deadline, geometry.size))
         return z3.And(is_in_time(geometry, start, deadline, level, geometry.size), z3.Or(level == 0, below))
 
-    def test_shifts_stay_below_the_width(self) -> None:
-        for geometry in map(Geometry, SIZES):
-            self.assertLess((geometry.levels - 1) * geometry.bits, BITS)
-            for value in range(BITS):
-                self.assertEqual(value * geometry.reciprocal >> 16, value // geometry.bits)
-                self.assertLess(value * geometry.reciprocal, 1 << 32)
-
-    def test_a_number_is_its_round_and_its_index(self) -> None:
-        for geometry in map(Geometry, SIZES):
-            low = geometry.round(A) << geometry.bits | geometry.index(A)
-            self.prove(A == low, z3.ULT(A, word(1 << 32 + geometry.bits)))
-            self.prove(z3.Implies(geometry.round(A) == geometry.round(B), shr(A ^ B, geometry.bits) & 0xFFFF_FFFF == 0))
-
-    def test_first_from(self) -> None:
-        """The first bucket of a level from a tick on, of which `choose` takes one within the window."""
-        for geometry in map(Geometry, SIZES):
-            for level in range(geometry.levels):
-                exists, number = geometry.first_from(level, A)
-                start, span = geometry.expiration(word(level), number), 1 << level * geometry.bits
-                found = z3.And(z3.UGE(start, A), z3.ULT(start - A, span), start & (span - 1) == 0)
-                self.prove(z3.Implies(exists, found))
-                self.prove(z3.Implies(z3.And(z3.UGE(B, A), B & (span - 1) == 0), exists))
-
-    def test_end_of_window(self) -> None:
-        for geometry in map(Geometry, SIZES):
-            end = geometry.end_of_window(A)
-            self.prove(z3.And(z3.UGE(end, A), z3.ULT(end - A, 4), geometry.end_of_window(end) == end))
-
 
 class PrivateSlots(Proof):
     """`place_private`, and how the advancer finds what it has placed."""
@@ -149,22 +121,6 @@ class PrivateSlots(Proof):
             between = z3.And(z3.ULE(A, C), z3.ULE(C, B), geometry.starts_overflow_bucket(C))
             self.prove(z3.Not(z3.And(is_first, between)))
 
-    def test_starts_within(self) -> None:
-        """B is the number of a bucket, A that of the first one, C that of the last."""
-        for geometry in map(Geometry, SIZES):
-            count, is_inside = geometry.count(A, C), z3.And(z3.ULE(A, B), z3.ULE(B, C))
-            is_counted = z3.And(z3.UGE(B, A), z3.ULT(B - A, count))
-            self.prove(z3.Implies(is_counted, is_inside))
-            self.prove(z3.Implies(is_inside, z3.Or(is_counted, count == geometry.size)))
-            for level in range(geometry.levels):
-                exists, first = geometry.first_from(level, A)
-                number = shr(B, level * geometry.bits)
-                is_start = B & (1 << level * geometry.bits) - 1 == 0
-                self.prove(z3.UGE(B, A) == z3.And(exists, z3.UGE(number, first)), is_start)
-                self.prove(z3.ULE(B, C) == z3.ULE(number, geometry.number(word(level), C)), is_start)
-                # Where there is none, none is counted.
-                self.prove(z3.Or(exists, z3.ULT(number, MAX)))
-
 
 class Cascades(Proof):
     """What the advancer empties at an expiration, and what it moves early."""
@@ -176,12 +132,6 @@ class Cascades(Proof):
                 expires = geometry.expiration(word(level), geometry.number(word(level), A)) == A
                 below = geometry.expiration(word(level - 1), geometry.number(word(level - 1), A)) == A
                 self.prove(z3.Implies(expires, below))
-            some = geometry.has_overflow_start(A, B)
-            start = z3.If(geometry.starts_overflow_bucket(A), A, B & ~word(geometry.size - 1))
-            is_start = z3.And(z3.ULE(A, start), z3.ULE(start, B), geometry.starts_overflow_bucket(start))
-            self.prove(z3.Implies(some, is_start), z3.ULE(A, B))
-            inside = z3.And(z3.ULE(A, C), z3.ULE(C, B), geometry.starts_overflow_bucket(C))
-            self.prove(z3.Implies(inside, some))
 
     def test_the_next_overflow_bucket_fits_below(self) -> None:
         """
@@ -203,6 +153,7 @@ class Cascades(Proof):
                     z3.ULT(below, geometry.private_size),
                 )
                 self.prove(claim, exists, z3.ULT(B, last))
+
 
 class Rounding(Proof):
     """`Divisor`. Products of 64 bits by 64 are beyond z3 as bits, and easy as real numbers."""
@@ -248,7 +199,7 @@ def _geometry(bits: int, start: int, deadline: int) -> list[Word]:
     geometry = Geometry(bits)
     level, number = geometry.place(word(start), word(deadline))
     slot = [geometry.expiration(level, number), geometry.index(number), geometry.round(number)]
-    return [level, number, *slot, geometry.end_of_window(word(start))]
+    return [level, number, *slot]
 
 
 def _first_from(bits: int, level: int, tick: int) -> list[Word]:
@@ -262,12 +213,6 @@ def _place_private(bits: int, start: int, deadline: int) -> list[Word]:
     return [level, number, geometry.expiration(level, number), number & (geometry.private_size - 1)]
 
 
-def _starts(bits: int, level: int, start: int, end: int) -> list[Word]:
-    geometry = Geometry(bits)
-    has = z3.If(geometry.has_overflow_start(word(start), word(end)), word(1), word(0))
-    return [has, geometry.starts_within(level, word(start), word(end))]
-
-
 def _divisor(value: int, n: int) -> list[Word]:
     down = z3.simplify(divide(word(n), word(value), word(MAX // value)))
     return [down, divide_up(word(n), word(value), down)]
@@ -277,7 +222,6 @@ FORMULAS = {
     "geometry": _geometry,
     "first_from": _first_from,
     "place_private": _place_private,
-    "starts": _starts,
     "divisor": _divisor,
 }
 

@@ -6,8 +6,6 @@
 
 #![cfg(any(shardwheel_loom, shardwheel_model))]
 
-pub mod reuse;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};

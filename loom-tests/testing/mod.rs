@@ -122,8 +122,3 @@ pub fn end_running<T>(advancer: &mut Advancer<T>, RunningTimer(running): Running
 pub fn end_drain<T>(advancer: &mut Advancer<T>) {
     advancer.end_drain();
 }
-
-/// Calls `Advancer::is_sweeping`.
-pub fn is_sweeping<T>(advancer: &Advancer<T>) -> bool {
-    advancer.is_sweeping()
-}

@@ -43,18 +43,12 @@ impl DriverTask {
         self.0.notify();
     }
 
-    /// What `next_deadline` does before it looks.
-    pub fn prepare(&self, waker: &Waker) {
-        self.0.clear();
-        self.0.register(waker);
-    }
-
-    /// What `register_waker` does.
+    /// What `register_waker` does, and `next_deadline` before it looks.
     pub fn register(&self, waker: &Waker) {
         self.0.register(waker);
     }
 
-    /// What a turn does before it looks.
+    /// What a turn and `next_deadline` do before they look.
     pub fn clear(&self) {
         self.0.clear();
     }

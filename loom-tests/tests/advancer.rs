@@ -6,7 +6,7 @@
 use std::task::Waker;
 
 use shardwheel::Tick;
-use shardwheel_loom_tests::{CountingWake, Ledger, StoppedWake, holding_shard, model, small_shard, thread};
+use shardwheel_loom_tests::{CountingWake, Ledger, StoppedWake, model, small_shard, thread};
 
 /// Producers add timers while the advancer asks when to wake. The answer covers each deadline, or
 /// the waker is woken.
@@ -136,32 +136,6 @@ fn hazard_13_the_waker_is_replaced_while_a_producer_rings() {
     });
 }
 
-/// A timer is put into a cancelled timer's node while the advancer goes to sleep.
-#[test]
-fn hazard_6_reuse_where_it_stands_wakes() {
-    model(|| {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = small_shard();
-        // One dead node is tolerated, so only the timer can wake the advancer below.
-        let (woken, waker) = CountingWake::waker();
-        advancer.register_waker(&waker);
-        let key = scheduler.schedule(2, ledger.payload(0)).unwrap();
-        let adder = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                ledger.cancelled(scheduler.cancel(key));
-                scheduler.schedule(2, ledger.payload(1)).unwrap();
-            })
-        };
-        let answer = advancer.next_expiration().unwrap_or(Tick::MAX);
-        adder.join().unwrap();
-        assert!(answer <= 2 || woken.count() > 0);
-        ledger.advance(&mut advancer, 2);
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
-
 /// A sweep goes through a bucket while a timer is added to it, and a timer in it is cancelled.
 #[test]
 fn hazard_8_a_sweep_against_an_add_and_a_cancel() {
@@ -225,32 +199,6 @@ fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
         // Natively a sweep is owed only at more dead nodes.
         assert!(!cfg!(shardwheel_loom) || woken.count() > 0 || scheduler.stats().swept > 0);
         ledger.advance(&mut advancer, 3);
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
-
-/// A dead node takes another timer while the sweep passes.
-#[test]
-fn hazard_8_a_sweep_against_reuse_where_it_stands() {
-    model(|| {
-        let ledger = Ledger::new(4);
-        let (scheduler, mut advancer) = holding_shard();
-        let [key, dead, _] = [0, 3, 2].map(|number| scheduler.schedule(3, ledger.payload(number)).unwrap());
-        // One node is dead already, so the next cancel makes a sweep due.
-        ledger.cancelled(scheduler.cancel(dead));
-        let reuser = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                ledger.cancelled(scheduler.cancel(key));
-                scheduler.schedule(3, ledger.payload(1)).unwrap();
-            })
-        };
-        ledger.advance(&mut advancer, 0);
-        ledger.advance(&mut advancer, 0);
-        reuser.join().unwrap();
-        ledger.advance(&mut advancer, 3);
-        assert!(ledger.has_fired(1) && ledger.has_fired(2));
         drop((scheduler, advancer));
         ledger.balance();
     });

@@ -4,23 +4,53 @@
 #![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
 
-use shardwheel::Tick;
-use shardwheel_loom_tests::reuse::{replace, reuse, reuse_of_one_placed_anew};
-use shardwheel_loom_tests::{CountingWake, Ledger, holding_shard, model, model_within, thread};
+use shardwheel::{Key, Scheduler, Tick};
+use shardwheel_loom_tests::{CountingWake, Ledger, Payload, holding_shard, model, model_within, thread};
+
+/// Cancels the timer, and schedules timer 1 for `again`.
+fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key, again: Tick) {
+    ledger.cancelled(scheduler.cancel(key));
+    scheduler.schedule(again, ledger.payload(1)).unwrap();
+}
+
+/// A thread replaces a timer, another thread cancels with the old key, and the clock advances.
+fn reuse(deadline: Tick, again: Tick, clock: &'static [Tick]) {
+    model(move || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, again));
+        let both = (scheduler.clone(), ledger.clone());
+        // The old key must not affect the new timer.
+        let stale = thread::spawn(move || both.1.cancelled(both.0.cancel(key)));
+        for &now in clock {
+            ledger.advance(&mut advancer, now);
+        }
+        reuser.join().unwrap();
+        stale.join().unwrap();
+        let last = *clock.last().unwrap();
+        ledger.advance(&mut advancer, last);
+        assert_eq!(ledger.has_fired(1), again <= last, "{again} at {last}");
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
 
 #[test]
 fn hazard_7_a_dead_node_against_a_stale_key_and_a_flush() {
-    reuse(holding_shard, 1, 2, &[1]);
+    reuse(1, 2, &[1]);
 }
 
 #[test]
 fn hazard_7_a_dead_node_for_the_same_tick() {
-    reuse(holding_shard, 1, 1, &[1]);
+    reuse(1, 1, &[1]);
 }
 
 #[test]
 fn hazard_7_a_dead_node_in_a_bucket_that_is_cascaded() {
-    reuse(holding_shard, 6, 7, &[4, 7]);
+    reuse(6, 7, &[4, 7]);
 }
 
 /// The clock reaches the tick at which the bucket of the dead node is cascaded. Meanwhile a timer
@@ -51,12 +81,28 @@ fn hazard_7_a_dead_node_for_the_tick_of_a_cascade() {
 /// and takes another node.
 #[test]
 fn hazard_7_a_dead_node_is_of_no_use() {
-    reuse(holding_shard, 3, 1, &[1, 3]);
+    reuse(3, 1, &[1, 3]);
 }
 
+/// A timer is put off, so the flush of its bucket finds it early and places it again. Meanwhile the
+/// timer is cancelled, and its node is wanted for a tick after that bucket's and before the new
+/// bucket's.
 #[test]
 fn hazard_7_a_dead_node_that_is_placed_anew() {
-    reuse_of_one_placed_anew(holding_shard);
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        assert_eq!(scheduler.reschedule(key, 6), Some(key));
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, 2));
+        ledger.advance(&mut advancer, 1);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 2);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
 }
 
 /// The advancer may meet the node, dead or busy, in the bucket that it flushes. The timer that is

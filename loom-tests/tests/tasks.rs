@@ -228,7 +228,8 @@ fn hazard_18_two_producers_against_next_deadline() {
             })
         });
         TaskThread::here().run(|waker| {
-            driver.prepare(waker);
+            driver.clear();
+            driver.register(waker);
             if written.load(Ordering::Relaxed) == 3 { Poll::Ready(()) } else { Poll::Pending }
         });
         producers.into_iter().for_each(|producer| producer.join().unwrap());

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use shardwheel::testing::LoneNode;
 use shardwheel::{Key, Scheduler, Tick};
-use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
-use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
+use shardwheel_loom_tests::{Ledger, Payload, holding_shard, model, small_shard, thread};
 
 /// One timer at `deadline`. One or two threads act on it while the advancer goes through `clock`.
 fn contend(
@@ -68,11 +67,6 @@ fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) {
 }
 
 #[test]
-fn hazard_4_fire_against_a_question() {
-    contend(1, &[1], ask, None);
-}
-
-#[test]
 fn hazard_4_extend_against_a_question() {
     contend(1, &[1], ask, Some(extend));
 }
@@ -83,11 +77,6 @@ fn hazard_7_reuse_against_a_question() {
 }
 
 #[test]
-fn hazard_4_fire_against_cancel() {
-    contend(1, &[1], cancel, None);
-}
-
-#[test]
 fn hazard_4_fire_against_two_cancels() {
     contend(1, &[1], cancel, Some(cancel));
 }
@@ -95,11 +84,6 @@ fn hazard_4_fire_against_two_cancels() {
 #[test]
 fn hazard_4_cascade_against_cancel() {
     contend(6, &[4, 6], cancel, None);
-}
-
-#[test]
-fn hazard_4_extend_against_fire() {
-    contend(1, &[1], extend, None);
 }
 
 #[test]
@@ -139,26 +123,6 @@ fn hazard_4_an_extension_that_won_holds() {
     });
 }
 
-#[test]
-fn hazard_7_reuse_where_it_stands_against_a_stale_key_and_a_flush() {
-    reuse(small_shard, 1, 2, &[1]);
-}
-
-#[test]
-fn hazard_7_reuse_for_the_same_tick() {
-    reuse(small_shard, 1, 1, &[1]);
-}
-
-#[test]
-fn hazard_7_reuse_in_a_bucket_that_is_cascaded() {
-    reuse(small_shard, 6, 7, &[4, 7]);
-}
-
-#[test]
-fn hazard_7_reuse_of_a_node_that_is_placed_anew() {
-    reuse_of_one_placed_anew(small_shard);
-}
-
 /// A flush frees a node, and the node is handed out again, while a canceller with the old key reads
 /// it.
 #[test]
@@ -193,7 +157,7 @@ fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
 fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
     model(|| {
         let ledger = Ledger::new(3);
-        let (scheduler, mut advancer) = small_shard();
+        let (scheduler, mut advancer) = holding_shard();
         let dead = scheduler.schedule(1, ledger.payload(0)).unwrap();
         assert!(ledger.cancelled(scheduler.cancel(dead)));
         (0..3).for_each(|_| assert_eq!(ledger.advance(&mut advancer, 1), 0));

@@ -68,6 +68,21 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// It waits while the queue is empty as well. Any number of tasks and threads may wait: each
     /// value goes to one of them. A future that is dropped takes no value with it.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let queue = DelayQueue::new(Timer::global());
+    /// queue.insert("receipt", Duration::from_millis(5))?;
+    /// let expired = block_on(queue.next());
+    /// assert_eq!(expired.map(|expired| expired.value), Some("receipt"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Performance
     ///
     /// Each value wakes all tasks and threads that wait at that moment. Those that find nothing
@@ -83,6 +98,21 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// callback of the `Timer` must not call it either, because it would wait for its own thread.
     ///
     /// Any number of threads and tasks may wait: each value goes to one of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let queue = DelayQueue::new(&Timer::new()?);
+    /// thread::scope(|scope| {
+    ///     scope.spawn(|| queue.insert("receipt", Duration::from_millis(5)).unwrap());
+    ///     assert_eq!(queue.blocking_recv().unwrap().value, "receipt");
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn blocking_recv(&self) -> Option<Expired<T>> {
         // Without a limit there is no error.
         self.block(None).unwrap_or(None)
@@ -255,6 +285,23 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// thread receives or removes meanwhile, comes out once: here or there. One that is inserted
     /// meanwhile may stay. What a `Timer`'s end has left comes out by
     /// [`unexpired`](Self::unexpired).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let queue = DelayQueue::new(&Timer::new()?);
+    /// for order in [17, 18, 19] {
+    ///     queue.insert(order, Duration::from_secs(1800))?;
+    /// }
+    /// let mut orders: Vec<_> = queue.drain().map(|(_key, order)| order).collect();
+    /// orders.sort();
+    /// assert_eq!(orders, [17, 18, 19]);
+    /// assert!(queue.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Performance
     ///

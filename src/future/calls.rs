@@ -77,6 +77,24 @@ impl Timer {
     /// Limits `future` to a time within `window`, which the `Timer` chooses: see
     /// [`sleep_within`](Self::sleep_within). The window counts by the `Timer`'s clock.
     ///
+    /// # Examples
+    ///
+    /// A reply may take a second; it does not matter whether it is given up a little later:
+    ///
+    /// ```
+    /// use std::future;
+    /// use std::time::Duration;
+    /// use shardwheel::{Timer, TimeoutError};
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let timer = Timer::new()?;
+    /// let second = Duration::from_secs(1)..=Duration::from_millis(1_050);
+    /// let reply = timer.timeout_within(second, future::ready(7));
+    /// assert_eq!(block_on(reply), Ok(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As of [`sleep_within`](Self::sleep_within), in a
@@ -101,6 +119,24 @@ impl Timer {
 
     /// Returns a stream of moments `period` apart. The first comes at `start`, by the `Timer`'s
     /// clock; if that has passed, at once.
+    ///
+    /// # Examples
+    ///
+    /// A stream whose first tick comes after one period:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let (timer, period) = (Timer::new()?, Duration::from_millis(10));
+    /// let start = timer.now() + period;
+    /// let mut interval = timer.interval_at(start, period);
+    /// assert_eq!(block_on(interval.tick())?, start);
+    /// assert!(timer.now() >= start);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg_attr(feature = "introspect", track_caller)]
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
         Interval::new(self.sleep_until(start), Some(start), period)

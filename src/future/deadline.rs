@@ -96,6 +96,22 @@ impl Deadline {
     /// [`timeout`](crate::timeout()) within the scope. A time limit that was made before is not
     /// changed. Tasks that the future spawns are outside of the scope: pass them
     /// [`current`](Self::current).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Deadline;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let request = Deadline::after(Duration::from_secs(5));
+    /// let inner = request.scope(async {
+    ///     let longer = Deadline::after(Duration::from_secs(60));
+    ///     longer.scope(async { Deadline::current() }).await
+    /// });
+    /// assert_eq!(block_on(inner), Some(request));
+    /// assert_eq!(Deadline::current(), None);
+    /// ```
     pub fn scope<F: IntoFuture>(self, future: F) -> Scoped<F::IntoFuture> {
         Scoped { future: future.into_future(), inherited: Inherited::of(self.at) }
     }
@@ -142,6 +158,16 @@ impl Deadline {
     /// It is rounded down, so it never grants more time than is left. If the deadline has passed, the
     /// value is the least that is valid, `1n`: gRPC's values are positive, and servers such as
     /// grpc-go's refuse a request with `0n`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::Deadline;
+    ///
+    /// let header = Deadline::parse("5S")?.header(); // such as 4999998u
+    /// assert!(header.ends_with('u') && header.as_str() <= "5000000u");
+    /// # Ok::<(), shardwheel::DeadlineError>(())
+    /// ```
     #[must_use]
     pub fn header(self) -> String {
         let left = nanos(self.remaining());

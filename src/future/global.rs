@@ -36,6 +36,19 @@ use crate::timer::{Inherited, WindowEnd};
 /// [`sleep_until`](crate::sleep_until()).
 ///
 /// It is the [`Sleep`](crate::Sleep) of the global `Timer`, with the output `()`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::sleep;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let mut idle = sleep(Duration::from_secs(60));
+/// idle.reset_after(Duration::from_millis(5));
+/// block_on(idle);
+/// ```
 pub type Sleep = super::sleep::Sleep<GlobalShard>;
 
 /// Yields moments one period apart. Made by [`interval`](crate::interval()) and
@@ -87,6 +100,19 @@ pub fn now() -> Instant {
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
 /// its first poll.
 ///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::now;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let begin = now();
+/// block_on(shardwheel::sleep(Duration::from_millis(10)));
+/// assert!(now() - begin >= Duration::from_millis(10));
+/// ```
+///
 /// # Panics
 ///
 /// If the [global `Timer`](crate::Timer::global) cannot be made.
@@ -119,6 +145,19 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// two durations from now, by the clock of [`now`]. The `Timer` chooses the time so that sleeps with
 /// overlapping windows wake their tasks together: see
 /// [`Timer::sleep_within`](crate::Timer::sleep_within).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::now;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let (begin, early) = (now(), Duration::from_millis(10));
+/// block_on(shardwheel::sleep_within(early..=Duration::from_millis(40)));
+/// assert!(now() - begin >= early);
+/// ```
 ///
 /// # Panics
 ///

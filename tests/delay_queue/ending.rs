@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::task::Waker;
 use std::thread;
 
 use futures::FutureExt;
@@ -10,7 +11,9 @@ use futures::executor::block_on;
 use futures::stream::StreamExt;
 use shardwheel::{DelayQueue, ScheduleErrorKind, Timer};
 
-use crate::support::{HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
+use crate::support::{
+    Acts, HOUR, after, both, hear, in_time, is_balanced, is_pending, manual, ms, pass, poll, ready, until,
+};
 
 /// A shutdown leaves what has expired to the stream, which ends after that, and the rest to
 /// `unexpired`. It returns callbacks only.
@@ -215,4 +218,23 @@ fn the_consumers_of_a_closed_queue_are_woken_at_its_end() {
             assert_eq!(taken.iter().sum::<usize>(), is_taken);
         });
     }
+}
+
+/// The waker of a consumer that the close wakes may use the queue. Promise 7.
+#[test]
+fn a_waker_that_the_close_wakes_may_use_the_queue() {
+    in_time(|| {
+        let (timer, _clock) = manual();
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let again = Arc::clone(&queue);
+        let waker = Acts::waker(move || {
+            again.close();
+            assert!(again.insert(1, HOUR).is_err() && again.drain().count() == 0);
+            assert!(poll(&mut again.next(), Waker::noop()).is_ready());
+        });
+        let mut next = queue.next();
+        is_pending(&mut next, &waker);
+        queue.close();
+        assert_eq!((ready(&mut next), timer.stats().panics), (None, 0));
+    });
 }

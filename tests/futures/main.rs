@@ -13,7 +13,6 @@ mod deadline;
 mod ending;
 mod global;
 mod interval;
-mod reentry;
 mod runtimes;
 mod slack;
 mod sleep;

@@ -1,4 +1,4 @@
-//! Every place where user code is called, times everything that it may do there.
+//! Every place where a `Timer` calls user code, times everything that it may do there.
 //!
 //! A row of the table is a place, with a test each. The cases of a row run at the same time, in a
 //! process of their own, so an abort is a failure as well; the failure names the last cases that
@@ -21,14 +21,15 @@
 //! - *A panic at a thread's end*, in the destructor of a thread-local: Rust aborts the process.
 //! - *Rescheduling itself*: only a callback knows its key; at other places another timer is
 //!   rescheduled.
-//! - *The loop over `Expired` that shuts down*: the advancer is borrowed, so this does not compile.
 //! - *The ranges of `schedule_within`*: they are the standard library's, whose code is not the
 //!   user's. No call but `cancel_batch` takes an iterator.
-//! - *A shard's waker, and the loop, with a manual clock or threads*: `shard` has neither.
-//! - *The keys of a shard's batch*: they are tried with a `Timer`. `tests/shard/hostile/batches.rs` has
-//!   those that panic while a shard's batch is dropped.
+//! - *Values and consumers of a delay queue, members of a group*: `tests/delay_queue/ending.rs` and
+//!   `stream.rs`, and `tests/timer/groups.rs`, have drops and wakers that panic or use the queue or the
+//!   group.
+//! - *A shard's waker, its payloads and the keys of its batch*: `tests/shard/hostile` has what panics
+//!   or blocks there, and `tests/stall` a producer that stops in the waker. In the loop over `Expired`
+//!   `tests/model` does what a producer may do.
 
-mod ground;
 mod rows;
 mod scene;
 #[path = "../support/mod.rs"]

@@ -5,8 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::ground::{play_loop, play_waker};
-use crate::scene::{ACTS, Act};
+use crate::scene::ACTS;
 use crate::support::survives;
 use crate::upper::{How, Place, driven_by, play};
 
@@ -60,40 +59,28 @@ fn row(place: Place) {
     play_all(cases);
 }
 
-fn ground_row(name: &str, play: fn(Act), left_out: &[Act]) {
-    let acts = ACTS.into_iter().filter(|act| !left_out.contains(act));
-    let case = |act| (format!("{name} {act:?}"), Box::new(move || play(act)) as Box<dyn FnOnce() + Send>);
-    play_all(acts.map(case).collect());
-}
-
 /// Defines tests, each of which plays a row in a process of its own.
 macro_rules! rows {
     ($($name:ident: $row:expr;)+) => {
         $(#[test]
         fn $name() {
-            survives(|| $row);
+            survives(|| row($row));
         })+
     };
 }
 
 rows! {
-    callbacks_that_run_once: row(Place::OneShot);
-    recurring_callbacks: row(Place::Recurring);
-    schedules: row(Place::ScheduleNext);
-    schedules_that_look: row(Place::ScheduleIsDue);
-    wakers_woken: row(Place::WakerWake);
-    wakers_cloned: row(Place::WakerClone);
-    wakers_dropped: row(Place::WakerDrop);
-    payloads_dropped: row(Place::PayloadDrop);
-    executors: row(Place::Execute);
-    clocks: row(Place::ClockNow);
-    panic_hooks: row(Place::PanicHook);
-    ends_of_threads: row(Place::ThreadEnd);
-    keys_of_batches: row(Place::BatchKeys);
-    values_of_a_drain_dropped: row(Place::DrainDrop);
-    values_of_a_queue_dropped: row(Place::QueueDrop);
-    closes_of_queues: row(Place::QueueClose);
-    ends_of_groups: row(Place::GroupEnd);
-    wakers_of_shards: ground_row("the shard's waker", play_waker, &[]);
-    loops_over_expired: ground_row("the loop over Expired", play_loop, &[Act::ShutsDown]);
+    callbacks_that_run_once: Place::OneShot;
+    recurring_callbacks: Place::Recurring;
+    schedules: Place::ScheduleNext;
+    schedules_that_look: Place::ScheduleIsDue;
+    wakers_woken: Place::WakerWake;
+    wakers_cloned: Place::WakerClone;
+    wakers_dropped: Place::WakerDrop;
+    payloads_dropped: Place::PayloadDrop;
+    executors: Place::Execute;
+    clocks: Place::ClockNow;
+    panic_hooks: Place::PanicHook;
+    ends_of_threads: Place::ThreadEnd;
+    keys_of_batches: Place::BatchKeys;
 }

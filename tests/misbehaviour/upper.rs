@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use shardwheel::{DelayQueue, Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+use shardwheel::{Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
 use crate::support::ledger::End;
@@ -28,10 +28,6 @@ pub(crate) enum Place {
     PanicHook,
     ThreadEnd,
     BatchKeys,
-    GroupEnd,
-    DrainDrop,
-    QueueDrop,
-    QueueClose,
 }
 
 /// How a case is played.
@@ -68,11 +64,7 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        use Place::{
-            BatchKeys, DrainDrop, GroupEnd, QueueClose, QueueDrop, ThreadEnd, WakerClone, WakerDrop,
-        };
-        let of_queues = matches!(self, DrainDrop | QueueDrop | QueueClose);
-        of_queues || matches!(self, WakerClone | WakerDrop | ThreadEnd | BatchKeys | GroupEnd)
+        matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd | Self::BatchKeys)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -205,14 +197,7 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone
-        | Place::WakerDrop
-        | Place::ThreadEnd
-        | Place::BatchKeys
-        | Place::DrainDrop
-        | Place::QueueDrop
-        | Place::QueueClose
-        | Place::GroupEnd => {
+        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys => {
             return Some(users(place, own, sleep));
         }
     }
@@ -226,48 +211,6 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
         Place::WakerDrop => {
             _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
-        }
-        // The first drop misbehaves; the others end all the same.
-        Place::GroupEnd => {
-            let group = own.timer().expect("the timer is open").group();
-            for _ in 0..3 {
-                let (in_drop, payload) = (InDrop(Arc::clone(&own)), own.ledger.payload());
-                drop(group.schedule_after(HOUR, move || _ = (in_drop, payload.note(End::Fired))));
-            }
-            drop(group.schedule_every(HOUR, || ()));
-            _ = poll(&mut group.sleep(HOUR), &misbehaves(&own, To::Wake));
-            drop(group);
-        }
-        Place::DrainDrop => {
-            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
-            for _ in 0..3 {
-                drop(queue.insert(InDrop(Arc::clone(&own)), HOUR));
-            }
-            queue.drain().for_each(drop);
-        }
-        // The first drop misbehaves; the others end all the same, with the queue or the timer.
-        Place::QueueDrop => {
-            let queue = DelayQueue::new(&own.timer().expect("the timer is open"));
-            for _ in 0..3 {
-                drop(queue.insert((InDrop(Arc::clone(&own)), own.ledger.payload()), HOUR));
-            }
-            drop(queue);
-        }
-        // A consumer that waits calls the queue again when the close wakes it.
-        Place::QueueClose => {
-            let queue = Arc::new(DelayQueue::new(&own.timer().expect("the timer is open")));
-            let again = Arc::clone(&queue);
-            let waker = hooked(move |to| {
-                if to == To::Wake {
-                    again.close();
-                    assert!(again.insert(own.ledger.payload(), HOUR).is_err() && again.drain().count() == 0);
-                    own.misbehave();
-                }
-            });
-            let mut next = queue.next();
-            assert!(poll(&mut next, &waker).is_pending());
-            queue.close();
-            assert!(poll(&mut next, &waker).is_ready());
         }
         Place::BatchKeys => {
             let timer = own.timer().expect("the timer is open");

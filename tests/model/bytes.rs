@@ -1,4 +1,4 @@
-//! Numbers read from bytes, for the property test and the fuzzers.
+//! Numbers read from bytes that a property test or a fuzzer chooses.
 
 use shardwheel::Tick;
 
@@ -10,14 +10,24 @@ impl Bytes<'_> {
         self.0.is_empty()
     }
 
-    pub(crate) fn byte(&mut self) -> u8 {
+    fn byte(&mut self) -> u8 {
         let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
         self.0 = rest;
         first
     }
 
-    pub(crate) fn wide(&mut self) -> u64 {
+    fn wide(&mut self) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        if limit <= 256 { usize::from(self.byte()) % limit } else { (self.wide() % limit as u64) as usize }
+    }
+
+    /// True once in `times` calls, on average.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
     }
 
     /// A number of ticks: most are small, some are near the edges of wheels, and some are random.

@@ -115,9 +115,10 @@ fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, ledger: &Ledger, work
     });
 }
 
-/// A thread's first call of the shard is a cancel: it must not answer that there is no such timer.
+/// A thread's first call of a shard is a cancel, which must not answer that there is no such timer; a
+/// reschedule; or it reads the shard's state.
 #[test]
-fn first_call_of_a_thread_cancels() {
+fn first_call_of_a_thread() {
     at_every_request(|| {
         let (shard, ledger) = (small_shard(), Ledger::default());
         with_a_timer_of_another(&shard.0, &ledger, |key| {
@@ -125,25 +126,11 @@ fn first_call_of_a_thread_cancels() {
             assert!(short(|| shard.0.cancel(key)).is_none());
         });
         end(shard, &ledger, 0);
-    });
-}
-
-/// A thread's first call of the shard is a reschedule.
-#[test]
-fn first_call_of_a_thread_reschedules() {
-    at_every_request(|| {
         let (shard, ledger) = (small_shard(), Ledger::default());
         with_a_timer_of_another(&shard.0, &ledger, |key| {
             assert!(short(|| shard.0.reschedule(key, 20)).is_some());
         });
         end(shard, &ledger, 1);
-    });
-}
-
-/// A thread's first call of the shard reads its state.
-#[test]
-fn first_call_of_a_thread_reads() {
-    at_every_request(|| {
         let (shard, ledger) = (small_shard(), Ledger::default());
         with_a_timer_of_another(&shard.0, &ledger, |key| {
             short(|| shard.0.prefetch(key));

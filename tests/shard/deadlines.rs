@@ -1,7 +1,6 @@
-//! Deadlines, past and postponed ones too, and poll limits: cases from folly (29), from Kafka's timing
-//! wheel and from Agrona's deadline timer wheel.
+//! Durations as deadlines, and a postponed timer: cases from folly (29) and from Agrona's deadline timer
+//! wheel.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use shardwheel::{Config, shard};
@@ -41,35 +40,6 @@ fn a_fraction_of_a_tick_rounds_up() {
     assert_eq!(drain(&mut advancer, config.ticks_floor(Duration::from_nanos(6_000))), [(6, "rounded up")]);
 }
 
-/// The caller takes none of three due timers, and then one. The others are still counted, keep the
-/// shard from sleeping, and fire at the next advance, even if its time is earlier. Promises 2, 4 and 8.
-#[test]
-fn a_due_timer_that_was_not_taken_fires_at_the_next_advance() {
-    let mut rig = Rig::new(16, 0);
-    rig.set_all(&[15, 15, 17]);
-    drop(rig.advancer.advance(20));
-    assert_eq!(rig.scheduler.len(), 3);
-    assert_eq!(rig.advancer.advance(20).next().map(|fired| fired.payload), Some(15));
-    assert_eq!(rig.scheduler.len(), 2);
-    assert!(rig.advancer.next_expiration().is_some_and(|next| next <= 20), "they are due now");
-    assert_eq!(rig.advancer.advance(10).map(|fired| fired.payload).collect::<Vec<_>>(), [15, 17]);
-    assert_eq!((rig.advancer.next_expiration(), rig.scheduler.now()), (None, 20));
-}
-
-/// Timers whose deadlines are one to five ticks past, or are the clock's tick, fire at the next
-/// advance, although the clock stands still; also before the clock has moved. (Kafka's wheel refuses
-/// them.) Promise 4.
-#[test]
-fn past_deadlines_fire_at_the_next_advance() {
-    for (clock, past) in [(100, [95, 96, 97, 98, 99]), (100, [100; 5]), (0, [0; 5])] {
-        let mut rig = Rig::new(8, clock);
-        rig.set_all(&past);
-        assert_eq!(rig.scheduler.len(), 5, "due, but not yet taken");
-        assert_eq!(BTreeSet::from_iter(rig.at(clock)), BTreeSet::from(past));
-        assert_eq!((rig.at(clock), rig.scheduler.len()), (vec![], 0));
-    }
-}
-
 /// The advancer finds a far-postponed timer in the bucket of its former deadline, and places it by
 /// its new deadline. Nothing is to be done before the overflow bucket of the new deadline. Promise
 /// 9.
@@ -84,22 +54,4 @@ fn a_postponed_timer_is_moved_once_on_its_way() {
     rig.advancer.check_invariants();
     assert_eq!(rig.at(5039), []);
     assert_eq!(rig.at(5040), [40]);
-}
-
-/// A timer that is due and was not taken can still be cancelled, and can still be rescheduled.
-/// Promise 2.
-#[test]
-fn due_timers_that_were_not_taken_can_be_cancelled_and_rescheduled() {
-    let mut rig = Rig::new(16, 0);
-    let [cancelled, later, earlier, kept] = [5, 6, 7, 8].map(|deadline| rig.set(deadline));
-    drop(rig.advancer.advance(10));
-    assert_eq!(rig.scheduler.cancel(cancelled), Some(5));
-    assert!(rig.scheduler.reschedule(later, 30).is_some());
-    assert!(rig.scheduler.reschedule(earlier, 2).is_some());
-    assert_eq!(rig.scheduler.len(), 3);
-    let due = rig.advancer.advance(10).map(|fired| fired.payload).collect::<BTreeSet<_>>();
-    assert_eq!(due, BTreeSet::from([7, 8]));
-    assert_eq!(rig.scheduler.cancel(kept), None);
-    assert_eq!(rig.at(29), []);
-    assert_eq!(rig.at(30), [6]);
 }

@@ -35,59 +35,6 @@ fn all_timers_fire_by_the_end_of_time() {
     }
 }
 
-/// A timer that is rescheduled to an earlier tick fires at that tick and only there, whether it is
-/// ahead, now or past. A key that named its later deadline names nothing if the timer got a new
-/// key. Promises 2 and 6.
-#[test]
-fn an_advanced_timer_fires_at_its_new_deadline() {
-    for (from, to) in [(10, 5), (5_000, 101), (5_000, 4_999), (Tick::MAX, 300), (500, 100), (500, 0)] {
-        let mut rig = Rig::new(16, 100);
-        let key = rig.set(from);
-        let nearer = rig.scheduler.reschedule(key, to).expect("the timer is pending");
-        assert_eq!(rig.scheduler.len(), 1);
-        assert!(nearer == key || rig.scheduler.cancel(key).is_none());
-        assert!(rig.advancer.next_expiration().is_some_and(|next| next <= to.max(100)));
-        if to > 100 {
-            assert_eq!(rig.at(to - 1), []);
-        }
-        assert_eq!(rig.at(to), [from]);
-        assert_eq!(rig.at(Tick::MAX), []);
-    }
-}
-
-/// An idle timeout, renewed at each of a thousand packets: it fires at the deadline of the last
-/// renewal, and at no earlier deadline. Promise 2.
-#[test]
-fn an_idle_timeout_fires_after_its_last_renewal() {
-    for size in WHEEL_SIZES {
-        let mut rig = Rig::new(size, 0);
-        let mut key = rig.set(30);
-        for now in 1..=1_000 {
-            assert_eq!(rig.at(now), []);
-            key = rig.scheduler.reschedule(key, now + 30).expect("the timer is pending");
-        }
-        assert_eq!(rig.at(1_029), []);
-        assert_eq!(rig.at(1_030), [30]);
-        assert_eq!(rig.scheduler.cancel(key), None);
-    }
-}
-
-/// `next_expiration` is never later than the next deadline, from many offsets, and a thread that
-/// sleeps until that tick finds the timer on time. Promises 1 and 9.
-#[test]
-fn next_expiration_is_never_too_late() {
-    let delays = [1, 2, 3, 15, 16, 17, 100, 255, 256, 257, 300, 4_095, 4_096, 70_000, 1 << 40];
-    for size in [8, 256] {
-        for start in (0..300).step_by(7).chain([4_095, 65_535, (1 << 36) - 1]) {
-            for deadline in delays.map(|delay| start + delay) {
-                let mut rig = Rig::new(size, start);
-                rig.set(deadline);
-                rig.fires_by_sleeping(&[deadline]);
-            }
-        }
-    }
-}
-
 /// Schedules within `window`, and checks that the timer does not fire at the tick before, fires at
 /// the last tick at the latest, or at once if that has passed, and has a deadline within the window.
 fn fires_within(wheel_size: usize, start: Tick, window: &RangeInclusive<Tick>) {

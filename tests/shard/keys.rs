@@ -9,23 +9,6 @@ use crate::rig::{Rig, WHEEL_SIZES};
 /// More timers than the first segment of nodes is likely to hold.
 const MANY: u64 = 100_000;
 
-/// At its end a shard returns what is pending, each timer with its current deadline: timers of
-/// every level, postponed, advanced, overdue and not taken; no fired or cancelled ones. Promise 8.
-#[test]
-fn into_pending_returns_what_is_pending() {
-    let mut rig = Rig::new(8, 0);
-    let keys = rig.set_all(&[1, 2, 90, 800, 7_000, 7_001, Tick::MAX]);
-    assert_eq!(rig.advancer.advance(2).next().map(|fired| fired.payload), Some(1));
-    rig.scheduler.cancel(keys[2]).expect("the timer is pending");
-    rig.scheduler.reschedule(keys[3], 900).expect("the timer is pending");
-    rig.scheduler.reschedule(keys[4], 70).expect("the timer is pending");
-    let mut pending = rig.advancer.into_pending().collect::<Vec<_>>();
-    pending.sort_unstable();
-    assert_eq!(pending, [(2, 2), (70, 7_000), (900, 800), (7_001, 7_001), (Tick::MAX, Tick::MAX)]);
-    assert!(keys.into_iter().all(|key| rig.scheduler.cancel(key).is_none()), "they have had their outcome");
-    assert!(rig.scheduler.is_empty());
-}
-
 /// More timers than the first segment holds: all keys are distinct. Each cancels its own timer, or
 /// that fires with it. Promises 1 and 6.
 #[test]

@@ -2,7 +2,7 @@
 
 use shardwheel::{Advancer, Config, ScheduleErrorKind, Scheduler, shard};
 
-use crate::rig::{Rig, drain};
+use crate::rig::drain;
 
 /// A shard of strings that holds at most two timers.
 fn two_at_most() -> (Scheduler<&'static str>, Advancer<&'static str>) {
@@ -35,29 +35,4 @@ fn a_timer_beyond_the_limit_is_refused_with_its_payload() {
     assert_eq!(drain(&mut advancer, 30), [(30, "fourth")]);
     scheduler.schedule(40, "sixth").expect("one was taken");
     assert!(scheduler.schedule(40, "seventh").is_err());
-}
-
-/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending. A cancel lowers the
-/// count by one, once; a move leaves it, by a reschedule or by a cascade; and the third fires. Promise
-/// 2.
-#[test]
-fn the_pending_count_follows_cancels_and_fires() {
-    let mut rig = Rig::new(8, 0);
-    let far = rig.set_all(&[6_000_000, 6_000_000]);
-    let counts = |rig: &Rig| (rig.scheduler.len(), rig.scheduler.stats().pending);
-    let near = rig.set(90);
-    assert_eq!(counts(&rig), (3, 3));
-    for (left, key) in [2, 1].into_iter().zip(far) {
-        assert!(rig.scheduler.cancel(key).is_some() && rig.scheduler.cancel(key).is_none());
-        assert_eq!(counts(&rig), (left, left));
-    }
-    let later = rig.scheduler.reschedule(near, 9_000).expect("the timer is pending");
-    let earlier = rig.scheduler.reschedule(later, 4_001);
-    assert!(earlier.is_some());
-    for now in 0..4_001 {
-        assert_eq!((rig.at(now), counts(&rig)), (vec![], (1, 1)), "at {now}");
-    }
-    assert_eq!((rig.at(4_001), counts(&rig)), (vec![90], (0, 0)));
-    let stats = rig.scheduler.stats();
-    assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
 }

@@ -11,22 +11,18 @@
 //! |---|---|
 //! | `rig.rs` | a shard whose payloads are its deadlines, and checks for most cases |
 //! | `firing.rs`, `deadlines.rs`, `extremes.rs` | when timers fire |
-//! | `draining.rs` | use of the shard while timers are being taken |
 //! | `keys.rs`, `limits.rs` | keys; limits, refusals and counts |
-//! | `clocks.rs` | clocks that jump, stand still or go backwards |
 //! | `maintenance.rs` | memory that goes back while nothing is due |
 //! | `surface/` | types, payloads, errors, panics and ends |
 //! | `threads/` | several threads on one shard, with a ledger of all payloads |
 //! | `ledger.rs` | the ledger itself |
 //! | `hostile/` | user code that panics or stalls where a shard calls it |
 //!
-//! What a shard does in any order of calls, one call at a time, `tests/model` and `tests/simulation`
-//! compare with a map: each deadline, key, count, refusal and `next_expiration`. Here are the cases that
-//! random calls seldom meet.
+//! What a shard does in any order of calls, one call at a time, `tests/model` compares with a map: each
+//! deadline, key, count, refusal and `next_expiration`, clocks that jump or go backwards, and calls
+//! while timers are being taken. Here are the cases that random calls seldom meet.
 
-mod clocks;
 mod deadlines;
-mod draining;
 mod extremes;
 mod firing;
 mod hostile;

@@ -1,71 +1,87 @@
-//! A simulation: one seed determines everything, and a failing seed replays exactly.
+//! A simulation of timers in virtual time: one seed determines everything, and a failing seed
+//! replays exactly. Beside it stands a model, a map of what is pending, which knows when each timer
+//! must fire: with a manual clock there is one right answer. (`tests/model` does this for a shard.)
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `seeds.rs` | plays seeds, each alone on a thread of its own; the message of a failure |
-//! | `log.rs`, `draw.rs` | the log, printed or hashed; what is random: a seed, or bytes |
-//! | `timers/` | timers on a manual clock: producers, callbacks, futures, stalls, shutdowns |
-//! | `shards.rs` | several shards, with a clock that goes backwards and jumps, and limited drains |
-//! | `queues.rs` | a delay queue on a driven timer, whose clock is set back and forth |
-//!
-//! Beside each simulation stands a model, a map of what is pending, which knows when each timer
-//! must fire: with a manual clock there is one right answer.
+//! | `log.rs`, `draw.rs` | the log, printed or hashed; what is random |
+//! | `timers/` | timers on a manual clock: producers, callbacks, sleeps, stalls, shutdowns |
 //!
 //! ```text
-//! cargo test --test simulation                                a hundred seeds of each
+//! cargo test --test simulation                                a hundred seeds
 //! SHARDWHEEL_SIM_SEEDS=1000 cargo test --release --test simulation
 //! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that seed, with its log
 //! ```
+//!
+//! The order in which timers of one tick fire depends on their nodes, and so on when the reclaimer
+//! let nodes be reused, which every thread of the process can delay. So one simulation runs at a
+//! time, on a thread of its own: the reclaimer then waits for no other thread, and keeps nothing of
+//! earlier simulations.
 
-#[path = "../model/bytes.rs"]
-mod bytes;
-#[allow(dead_code, reason = "as `shards`")]
 mod draw;
 mod log;
-mod queues;
-mod seeds;
-#[allow(dead_code, reason = "bytes are for `tests/model` and the fuzzers")]
-mod shards;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod timers;
 
-use seeds::{Scenario, alone};
+use std::env;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
 
-const TIMERS: Scenario = Scenario { name: "timers", play: timers::play };
-const SHARDS: Scenario = Scenario { name: "shards", play: shards::play_seed };
-const QUEUES: Scenario = Scenario { name: "queues", play: queues::play };
+use log::{Log, Played};
 
-/// Timers on a manual clock do what the model says, for each seed.
+/// Seeds, unless the environment names a number.
+const SEEDS: u64 = 100;
+
+/// Virtual seconds per seed that are the least, on average.
+const LEAST_SECONDS: u64 = 1_000_000;
+
+/// Timers on a manual clock do what the model says, for each seed, or for the one that the
+/// environment names.
 #[test]
 fn timers_match_their_model() {
-    seeds::run(TIMERS);
-}
-
-/// Shards on a clock that jumps and goes backwards do what the model says, for each seed.
-#[test]
-fn shards_match_their_model() {
-    seeds::run(SHARDS);
-}
-
-/// A delay queue on a clock that is set back gives each value in time, for each seed.
-#[test]
-fn queues_match_their_model() {
-    seeds::run(QUEUES);
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    if let Some(seed) = number("SHARDWHEEL_SIM_SEED") {
+        println!("seed {seed}");
+        alone(seed, true);
+        return;
+    }
+    let seeds = number("SHARDWHEEL_SIM_SEEDS").unwrap_or(SEEDS);
+    let (begin, mut seconds, mut fired) = (Instant::now(), 0, 0);
+    for seed in 0..seeds {
+        let played = alone(seed, false);
+        seconds += played.seconds;
+        fired += played.fired;
+    }
+    let took = begin.elapsed();
+    println!("{seeds} seeds, {seconds} virtual seconds, {fired} timers fired, {took:.1?}");
+    assert!(seconds >= seeds * LEAST_SECONDS, "a simulation that hardly moves its clock");
 }
 
 /// A seed replays exactly, although other simulations have run in the process before.
 #[test]
 fn a_seed_replays_exactly() {
-    for scenario in [TIMERS, SHARDS, QUEUES] {
-        let hashes = |seeds: &mut dyn Iterator<Item = u64>| {
-            let mut hashes: Vec<_> = seeds.map(|seed| (seed, alone(scenario, seed, false).hash)).collect();
-            hashes.sort_unstable();
-            hashes
-        };
-        let first = hashes(&mut (0..12));
-        assert_eq!(hashes(&mut (0..12).rev()), first, "{}", scenario.name);
-        assert!(first.windows(2).all(|pair| pair[0].1 != pair[1].1), "seeds that do the same");
-    }
+    let hashes = |seeds: &mut dyn Iterator<Item = u64>| {
+        let mut hashes: Vec<_> = seeds.map(|seed| (seed, alone(seed, false).hash)).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let first = hashes(&mut (0..12));
+    assert_eq!(hashes(&mut (0..12).rev()), first);
+    assert!(first.windows(2).all(|pair| pair[0].1 != pair[1].1), "seeds that do the same");
+}
+
+/// Plays one seed while no other is being played.
+fn alone(seed: u64, is_printed: bool) -> Played {
+    static STAGE: Mutex<()> = Mutex::new(());
+    let _on_stage = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let actor = thread::spawn(move || timers::play(seed, Log::new(is_printed)));
+    actor.join().unwrap_or_else(|panic| {
+        let how = format!("SHARDWHEEL_SIM_SEED={seed} cargo test --test simulation -- --nocapture");
+        eprintln!("seed {seed} fails; replay it: {how}");
+        resume_unwind(panic)
+    })
 }

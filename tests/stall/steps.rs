@@ -29,34 +29,21 @@ type Attempt = dyn Fn(&'static Stop, &mut Findings) -> bool + Send + Sync;
 
 /// What failed while a producer was stopped at one step.
 #[derive(Default)]
-pub(crate) struct Findings {
-    failed: Vec<String>,
-    excepted: Vec<String>,
-}
+pub(crate) struct Findings(Vec<String>);
 
 impl Findings {
     pub(crate) fn check(&mut self, what: &str, holds: bool) {
-        self.check_but_for(false, what, holds);
-    }
-
-    /// As [`check`](Self::check). A failure that the docs name as an exception is counted and is no
-    /// failure.
-    pub(crate) fn check_but_for(&mut self, is_exception: bool, what: &str, holds: bool) {
-        let list = if is_exception { &mut self.excepted } else { &mut self.failed };
-        if !holds && list.iter().all(|listed| listed != what) {
-            list.push(what.to_string());
+        if !holds && self.0.iter().all(|listed| listed != what) {
+            self.0.push(what.to_string());
         }
     }
 }
 
-/// The steps at which a promise failed, by operation and promise.
-type Places = BTreeMap<(String, String), Vec<u64>>;
-
 #[derive(Default)]
 struct Report {
     steps: Vec<(String, u64)>,
-    failed: Places,
-    excepted: Places,
+    /// The steps at which a promise failed, by operation and promise.
+    failed: BTreeMap<(String, String), Vec<u64>>,
 }
 
 /// Tries each step of each job, prints the number of steps and the failures, and panics if there
@@ -75,7 +62,9 @@ fn try_steps(job: &Job, report: &Mutex<Report>) {
     for step in 0.. {
         let (goes_on, findings) = attempt(job, step);
         let mut report = report.lock().expect("no thread panics with the lock");
-        report.take_in(&job.name, step, findings);
+        for what in findings.0 {
+            report.failed.entry((job.name.clone(), what)).or_default().push(step);
+        }
         if !goes_on {
             return report.steps.push((job.name.clone(), step));
         }
@@ -102,25 +91,13 @@ fn attempt(job: &Job, step: u64) -> (bool, Findings) {
 }
 
 impl Report {
-    fn take_in(&mut self, name: &str, step: u64, findings: Findings) {
-        let lists = [(findings.failed, &mut self.failed), (findings.excepted, &mut self.excepted)];
-        for (list, places) in lists {
-            for what in list {
-                places.entry((name.to_string(), what)).or_default().push(step);
-            }
-        }
-    }
-
     fn print(&self, took: Duration) {
         let total: u64 = self.steps.iter().map(|(_, steps)| steps).sum();
         println!("{} operations, {total} steps, {:.1} s", self.steps.len(), took.as_secs_f64());
         self.steps.iter().for_each(|(name, steps)| println!("  {steps:5} steps: {name}"));
-        for (title, places) in [("exceptions", &self.excepted), ("FAILED", &self.failed)] {
-            let count: usize = places.values().map(Vec::len).sum();
-            println!("{title}: {count}");
-            for ((name, what), steps) in places {
-                println!("  {name}: {what}, at {steps:?}");
-            }
+        println!("FAILED: {}", self.failed.values().map(Vec::len).sum::<usize>());
+        for ((name, what), steps) in &self.failed {
+            println!("  {name}: {what}, at {steps:?}");
         }
     }
 }

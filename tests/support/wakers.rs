@@ -8,12 +8,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
-use std::time::Duration;
 
 use shardwheel::Advancer;
-
-/// A delay in real time that does not end before the test has polled, on a busy machine too.
-pub(crate) const SOON: Duration = Duration::from_millis(500);
 
 /// A waker that counts its wakes. Its `Arc` counts the wakers that are alive.
 #[derive(Default)]

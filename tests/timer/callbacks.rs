@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer, TimerKey};
 
-use crate::support::{
-    Count, Log, after, both, by_hand, in_time, is_balanced, manual, ms, pass, threads, until,
-};
+use crate::support::{Count, Log, after, both, in_time, is_balanced, manual, ms, pass, threads, until};
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
 fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
@@ -21,22 +19,6 @@ fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
         }
     };
     after(timer, delay, callback);
-}
-
-/// A callback that schedules itself in 100 ms, at a tick of 100 ms, runs five times in 500 ms;
-/// Netty asks for three. Promise 1.
-#[test]
-fn a_callback_that_schedules_itself_runs_at_each_tick() {
-    let (timer, clock) = by_hand(Timer::builder().tick(ms(100)));
-    let runs = Count::default();
-    rearm(&timer, ms(100), 10, runs.clone());
-    for run in 0..=5 {
-        assert_eq!(runs.get(), run);
-        clock.advance(ms(100));
-    }
-    is_balanced(&timer);
-    // The pending callback holds a handle of its timer.
-    assert_eq!(timer.shutdown().len(), 1);
 }
 
 /// A callback that schedules itself for the past, or for now, runs once a tick: the current tick

@@ -1,12 +1,11 @@
 //! Complaints about other timers, which this one must not deserve.
 
-use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use shardwheel::{Clock, Timer};
+use shardwheel::Timer;
 
-use crate::support::{Built, HOUR, after, fires, hear, is_balanced, ms, secs, threads, until};
+use crate::support::{Built, HOUR, after, fires, is_balanced, ms, secs, threads, until};
 
 /// After a burst of cancelled timeouts, with nothing due for a long time, the thread wakes and
 /// frees memory. Promise 5.
@@ -17,35 +16,6 @@ fn memory_goes_back_while_nothing_is_due() {
     let peak = timer.stats().node_capacity;
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
     until("memory has gone back", || timer.stats().node_capacity <= peak / 3);
-    is_balanced(&timer);
-}
-
-/// A clock that is set back, as a wall clock is, makes no timer early and loses none; a clock that
-/// jumps ahead makes due what is due by then. Promises 1 and 4.
-#[test]
-fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
-    struct Steps(Instant);
-    impl Clock for Steps {
-        /// Steps back by 20 ms ten times a second, and forward again.
-        fn now(&self) -> Instant {
-            let passed = self.0.elapsed();
-            let back = if passed.as_millis() % 100 > 50 { ms(20) } else { ms(0) };
-            self.0 + passed.saturating_sub(back)
-        }
-    }
-    let start = Instant::now();
-    let timer = Timer::builder().clock(Steps(start)).shards(1).built();
-    let (sender, receiver) = mpsc::channel();
-    for delay in (0..20).map(|i| 10 * i) {
-        let (sender, begin) = (sender.clone(), Instant::now());
-        let tell = move || sender.send((begin.elapsed(), ms(delay))).expect("the test waits");
-        after(&timer, ms(delay), tell);
-    }
-    for _ in 0..20 {
-        let (took, delay) = hear(&receiver);
-        // The clock may have stepped forward by 20 ms in between.
-        assert!(took + ms(20) >= delay, "{took:?} for {delay:?}");
-    }
     is_balanced(&timer);
 }
 

@@ -34,22 +34,6 @@ fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
     delays.iter().map(|_| late(hear(&receiver))).collect()
 }
 
-/// Timers at 100, 200 and 300 ms fire; a timer of 100 ms, set after the second, fires with the
-/// third. Promise 1.
-#[test]
-fn a_timer_set_late_fires_with_earlier_ones() {
-    let (timer, clock) = manual();
-    let log = log_each(&timer, &clock, &[ms(100), ms(200), ms(300)]);
-    clock.advance(ms(199));
-    assert_eq!(log.take(), [(ms(100), ms(100))]);
-    clock.advance(ms(1));
-    assert_eq!(log.take(), [(ms(200), ms(200))]);
-    let late = log_each(&timer, &clock, &[ms(100)]);
-    clock.advance(ms(100));
-    assert_eq!((log.take(), late.take()), (vec![(ms(300), ms(300))], vec![(ms(100), ms(300))]));
-    is_balanced(&timer);
-}
-
 /// At a tick of 1 ms, in wheels of 32 buckets: each of these delays ends exactly, and from a time
 /// within a tick at the end of its tick. Promise 1.
 #[test]

@@ -12,21 +12,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, advance};
 use tokio_util::time::delay_queue::{self, Key};
 
-use super::structure::{Removal, Structure};
+use super::structure::Structure;
 
 thread_local! {
     /// The thread's runtime and clock. It is leaked, because the guard of its entry borrows it.
     static RUNTIME: &'static Runtime = {
         let built = Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime: &Runtime = Box::leak(Box::new(built.expect("a runtime without threads can be built")));
-        stay_in(runtime);
+        mem::forget(runtime.enter());
         runtime
     };
-}
-
-/// Enters the calling thread into `runtime` for the rest of the thread's life.
-fn stay_in(runtime: &'static Runtime) {
-    mem::forget(runtime.enter());
 }
 
 /// A queue on a paused clock, which a thread's queues share: a thread uses one at a time.
@@ -47,10 +42,6 @@ impl Structure for DelayQueue {
         Self { runtime, start: Instant::now(), queue: delay_queue::DelayQueue::new(), clock: 0 }
     }
 
-    fn enter(&self) {
-        stay_in(self.runtime);
-    }
-
     #[inline]
     fn schedule(&mut self, deadline: u64, payload: u64) -> Key {
         self.queue.insert_at(payload, self.start + Duration::from_millis(deadline))
@@ -69,13 +60,5 @@ impl Structure for DelayQueue {
             }
             Poll::Ready(None) | Poll::Pending => None,
         }
-    }
-}
-
-/// A stale key may name another timer; the workloads use no stale keys.
-impl Removal for DelayQueue {
-    #[inline]
-    fn cancel(&mut self, key: Key) -> Option<u64> {
-        self.queue.try_remove(&key).map(delay_queue::Expired::into_inner)
     }
 }

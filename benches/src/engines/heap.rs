@@ -1,4 +1,4 @@
-//! The yardstick: binary heaps, one with lazy cancellation and one that cannot cancel.
+//! The yardstick: a binary heap with lazy cancellation.
 //!
 //! [`LazyHeap`] keeps the deadline and a handle in the heap and the payloads in a slab whose slots
 //! have a generation. A cancel bumps the generation and frees the slot, in O(1); the stale heap
@@ -49,32 +49,6 @@ pub(crate) fn pop_due<T>(heap: &mut BinaryHeap<Due<T>>, now: u64) -> Option<Due<
         return None;
     }
     heap.pop()
-}
-
-/// Deadline and payload in a heap, nothing else. It cannot cancel, so push and pop cost less than
-/// those of [`LazyHeap`].
-pub(crate) struct PlainHeap(BinaryHeap<Due<u64>>);
-
-pub(crate) type BareHeap = Locked<PlainHeap>;
-
-impl Structure for PlainHeap {
-    const NAMES: [&'static str; 2] = ["bare heap", "bare heap without a lock"];
-
-    type Handle = ();
-
-    fn new() -> Self {
-        Self(BinaryHeap::new())
-    }
-
-    #[inline]
-    fn schedule(&mut self, deadline: u64, payload: u64) {
-        self.0.push(Due { deadline, item: payload });
-    }
-
-    #[inline]
-    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
-        pop_due(&mut self.0, now).map(|due| (due.deadline, due.item))
-    }
 }
 
 /// Names a timer in a [`LazyHeap`].

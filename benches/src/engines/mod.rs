@@ -12,9 +12,9 @@ mod tree;
 mod wheel;
 
 pub(crate) use delay_queue::DelayQueue;
-pub(crate) use heap::{BareHeap, Due, Heap, LazyHeap, pop_due};
-pub(crate) use one_level::{FlatWheel, RingWheel};
-pub(crate) use quad_wheel::{QuadWheel, WeakQuadWheel};
+pub(crate) use heap::{Due, Heap, LazyHeap, pop_due};
+pub(crate) use one_level::FlatWheel;
+pub(crate) use quad_wheel::QuadWheel;
 pub(crate) use structure::{Cancel, Engine, Locked, Next, Producer, Unlocked};
 pub(crate) use tree::Tree;
 pub(crate) use wheel::Wheel;

@@ -1,13 +1,10 @@
-//! Wheels with one level, a bucket for each tick of 35 minutes: `wheel_timer`, and a lower bound.
+//! A wheel with one level, a bucket for each tick of 35 minutes: a lower bound, not a structure to use.
 //!
-//! [`RingWheel`] is a ring of `Vec`s. It cannot cancel, and has no delay beyond the ring.
 //! [`FlatWheel`] has no lock and no cascade; a bucket is a list linked through a `Vec` of nodes. A
 //! cancel marks the node, and the pass over the bucket frees it. It has 8 MiB of buckets and visits
-//! every tick: a lower bound, not a structure to use.
+//! every tick.
 
 use std::mem;
-
-use wheel_timer::WheelTimer;
 
 use super::structure::{Removal, Structure};
 
@@ -15,40 +12,6 @@ use super::structure::{Removal, Structure};
 const ONE_LEVEL: usize = 1 << 21;
 
 const NONE: u32 = u32::MAX;
-
-pub(crate) struct RingWheel {
-    wheel: WheelTimer<(u64, u64)>,
-    due: Vec<(u64, u64)>,
-    /// The tick whose timers the next call returns.
-    next: u64,
-}
-
-impl Structure for RingWheel {
-    const NAMES: [&'static str; 2] = ["ring wheel", "ring wheel without a lock"];
-
-    type Handle = ();
-
-    fn new() -> Self {
-        Self { wheel: WheelTimer::new(ONE_LEVEL), due: Vec::new(), next: 0 }
-    }
-
-    /// A delay beyond the ring would fire a round early, so it is refused.
-    #[inline]
-    fn schedule(&mut self, deadline: u64, payload: u64) {
-        let ticks = deadline.saturating_sub(self.next) as usize;
-        assert!(ticks < ONE_LEVEL, "a delay of {ticks} ticks is longer than the ring");
-        self.wheel.schedule(ticks, (deadline, payload));
-    }
-
-    #[inline]
-    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
-        while self.due.is_empty() && self.next <= now {
-            self.due = self.wheel.tick();
-            self.next += 1;
-        }
-        self.due.pop()
-    }
-}
 
 struct Node {
     deadline: u64,

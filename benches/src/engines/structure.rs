@@ -40,9 +40,6 @@ pub(crate) trait Next: Engine {
 pub(crate) trait Producer {
     type Handle: Copy;
 
-    /// Prepares the calling thread to use an engine that another thread made.
-    fn enter(&self) {}
-
     fn schedule(&self, deadline: u64, payload: u64) -> Self::Handle;
 }
 
@@ -59,8 +56,6 @@ pub(crate) trait Structure {
     type Handle: Copy;
 
     fn new() -> Self;
-
-    fn enter(&self) {}
 
     fn schedule(&mut self, deadline: u64, payload: u64) -> Self::Handle;
 
@@ -107,31 +102,10 @@ macro_rules! engine {
         impl<S: Structure> Producer for $pointer<S> {
             type Handle = S::Handle;
 
-            fn enter(&self) {
-                let $this = self;
-                $access.enter();
-            }
-
             #[inline]
             fn schedule(&self, deadline: u64, payload: u64) -> S::Handle {
                 let $this = self;
                 $access.schedule(deadline, payload)
-            }
-        }
-
-        impl<S: First> Next for $pointer<S> {
-            #[inline]
-            fn next_expiration(&self) -> Option<u64> {
-                let $this = self;
-                $access.next_expiration()
-            }
-        }
-
-        impl<S: Removal> Cancel for $pointer<S> {
-            #[inline]
-            fn cancel(&self, handle: S::Handle) -> Option<u64> {
-                let $this = self;
-                $access.cancel(handle)
             }
         }
     };
@@ -141,6 +115,20 @@ const SOUND: &str = "no thread panics with the lock";
 
 engine!(Locked, 0, |it| Arc::new(Mutex::new(it)), pop_locked, |it| it.lock().expect(SOUND));
 engine!(Unlocked, 1, |it| Rc::new(RefCell::new(it)), pop_unlocked, |it| it.borrow_mut());
+
+impl<S: First> Next for Locked<S> {
+    #[inline]
+    fn next_expiration(&self) -> Option<u64> {
+        self.lock().expect(SOUND).next_expiration()
+    }
+}
+
+impl<S: Removal> Cancel for Locked<S> {
+    #[inline]
+    fn cancel(&self, handle: S::Handle) -> Option<u64> {
+        self.lock().expect(SOUND).cancel(handle)
+    }
+}
 
 thread_local! {
     /// Kept between calls, so that a tick does not allocate.

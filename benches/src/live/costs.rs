@@ -1,5 +1,6 @@
 //! What single calls cost, and what an idle timer does.
 
+use std::fs;
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,9 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
-use super::switches::{switches, wakes_between};
 use super::timer::{Live, MILLISECOND, Schedules, Sleeps};
-use crate::machine::back_memory;
+use crate::machine::{back_memory, field};
 use crate::passes::{race, time};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
@@ -131,8 +131,18 @@ pub(super) fn idle<E: Live>(_: &Task) -> Outcome {
     let before = switches();
     thread::sleep(WATCHED);
     let mut outcome = Outcome::default();
-    let wakes = before.zip(switches()).map(|(before, after)| wakes_between(&before, &after) as f64);
-    outcome.figure(WAKES, wakes);
+    outcome.figure(WAKES, before.zip(switches()).map(|(before, after)| after - before));
     drop(kept);
     outcome
+}
+
+/// Returns the voluntary context switches of all other threads: a thread that goes to sleep is woken
+/// once. On Linux only.
+fn switches() -> Option<f64> {
+    let me = fs::read_link("/proc/thread-self").ok()?;
+    let threads = fs::read_dir("/proc/self/task").ok()?.flatten();
+    let others = threads.filter(|thread| Some(thread.file_name().as_os_str()) != me.file_name());
+    // A thread may end before its file is read.
+    let statuses = others.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    statuses.map(|status| field(&status, "voluntary_ctxt_switches")?.parse::<f64>().ok()).sum()
 }

@@ -1,10 +1,8 @@
-//! A timer as a program writes it for itself: a thread, a mutex, a condition variable, and a heap or
-//! a wheel.
+//! A timer as a program writes it for itself: a thread, a heap behind a mutex, a condition variable.
 //!
-//! The thread takes up to 64 due timers out under one lock and calls them without it. It cannot
-//! cancel, which makes it faster. [`Exact`] has a heap: a new timer wakes the thread only if it is
-//! the first of all, and the thread wakes for almost each timer. [`Flat`] has a wheel with a bucket
-//! for each tick of a minute, and its thread wakes at each tick.
+//! A new timer wakes the thread only if it is the first of all, and the thread wakes for almost each
+//! timer. It takes up to 64 due timers out under one lock and calls them without it. It cannot
+//! cancel, which makes it faster.
 
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -12,100 +10,36 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::ledger::Note;
-use super::timer::{Live, MILLISECOND, Schedules};
+use super::timer::{Live, Schedules};
 use crate::engines::{Due, pop_due};
 
 const BATCH: usize = 64;
 const SOUND: &str = "no thread panics with the lock";
 
-pub(super) type Task = Box<dyn FnOnce() + Send>;
-
-/// What is pending. Deadlines are ns since the start.
-pub(super) trait Store: Default + Send + 'static {
-    const NAME: &'static str;
-
-    fn push(&mut self, deadline: u64, item: Task);
-    fn pop_due(&mut self, now: u64) -> Option<Task>;
-    /// When the thread has to wake for it.
-    fn first(&self) -> Option<u64>;
-}
-
-impl Store for BinaryHeap<Due<Task>> {
-    const NAME: &'static str = "heap thread";
-
-    fn push(&mut self, deadline: u64, item: Task) {
-        self.push(Due { deadline, item });
-    }
-
-    fn pop_due(&mut self, now: u64) -> Option<Task> {
-        pop_due(self, now).map(|due| due.item)
-    }
-
-    fn first(&self) -> Option<u64> {
-        self.peek().map(|first| first.deadline)
-    }
-}
-
-/// A bucket for each tick. No timer may be due later than the last bucket.
-#[derive(Default)]
-pub(super) struct Wheel {
-    buckets: Vec<Vec<Task>>,
-    /// The tick that is being fired, and the number of pending timers.
-    now: u64,
-    pending: usize,
-}
-
-const TICK: u64 = MILLISECOND.as_nanos() as u64;
-const BUCKETS: u64 = 1 << 16;
-
-impl Store for Wheel {
-    const NAME: &'static str = "wheel thread";
-
-    fn push(&mut self, deadline: u64, item: Task) {
-        let tick = deadline.div_ceil(TICK).max(self.now + 1);
-        assert!(tick < self.now + BUCKETS, "the wheel is too small");
-        self.buckets.resize_with(BUCKETS as usize, Vec::new);
-        self.buckets[(tick % BUCKETS) as usize].push(item);
-        self.pending += 1;
-    }
-
-    fn pop_due(&mut self, now: u64) -> Option<Task> {
-        while self.pending > 0 && self.now <= now / TICK {
-            if let Some(item) = self.buckets[(self.now % BUCKETS) as usize].pop() {
-                self.pending -= 1;
-                return Some(item);
-            }
-            self.now += 1;
-        }
-        None
-    }
-
-    fn first(&self) -> Option<u64> {
-        (self.pending > 0).then_some(self.now * TICK)
-    }
-}
+type Task = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct State<S> {
-    store: S,
+struct State {
+    /// Deadlines are ns since the start.
+    heap: BinaryHeap<Due<Task>>,
     closed: bool,
 }
 
-struct Shared<S> {
+struct Shared {
     start: Instant,
-    state: Mutex<State<S>>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
-impl<S: Store> Shared<S> {
+impl Shared {
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
     fn push(&self, deadline: u64, item: Task) {
         let mut state = self.state.lock().expect(SOUND);
-        let is_first = state.store.first().is_none_or(|first| deadline < first);
-        state.store.push(deadline, item);
+        let is_first = state.heap.peek().is_none_or(|first| deadline < first.deadline);
+        state.heap.push(Due { deadline, item });
         drop(state);
         if is_first {
             self.changed.notify_one();
@@ -118,19 +52,19 @@ impl<S: Store> Shared<S> {
         let mut state = self.state.lock().expect(SOUND);
         while !state.closed {
             let now = self.now();
-            batch.extend(std::iter::from_fn(|| state.store.pop_due(now)).take(BATCH));
+            batch.extend(std::iter::from_fn(|| pop_due(&mut state.heap, now)).take(BATCH));
             if batch.is_empty() {
                 state = self.wait(state);
             } else {
                 drop(state);
-                batch.drain(..).for_each(|item: Task| item());
+                batch.drain(..).for_each(|due| (due.item)());
                 state = self.state.lock().expect(SOUND);
             }
         }
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<S>>) -> MutexGuard<'a, State<S>> {
-        match state.store.first() {
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        match state.heap.peek().map(|first| first.deadline) {
             None => self.changed.wait(state).expect(SOUND),
             Some(first) => {
                 let ahead = Duration::from_nanos(first.saturating_sub(self.now()));
@@ -140,22 +74,19 @@ impl<S: Store> Shared<S> {
     }
 }
 
-pub(super) struct OwnThread<S: Store> {
-    shared: Arc<Shared<S>>,
+pub(super) struct HeapThread {
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-pub(super) type Exact = OwnThread<BinaryHeap<Due<Task>>>;
-pub(super) type Flat = OwnThread<Wheel>;
-
-impl<S: Store> OwnThread<S> {
+impl HeapThread {
     fn schedule_at(&self, due: Instant, task: Task) {
         self.shared.push(due.saturating_duration_since(self.shared.start).as_nanos() as u64, task);
     }
 }
 
-impl<S: Store> Live for OwnThread<S> {
-    const NAME: &'static str = S::NAME;
+impl Live for HeapThread {
+    const NAME: &'static str = "heap thread";
 
     type Kept = ();
 
@@ -172,7 +103,7 @@ impl<S: Store> Live for OwnThread<S> {
     }
 }
 
-impl<S: Store> Schedules for OwnThread<S> {
+impl Schedules for HeapThread {
     type Key = ();
 
     #[inline]
@@ -181,7 +112,7 @@ impl<S: Store> Schedules for OwnThread<S> {
     }
 }
 
-impl<S: Store> Drop for OwnThread<S> {
+impl Drop for HeapThread {
     fn drop(&mut self) {
         self.shared.state.lock().expect(SOUND).closed = true;
         self.shared.changed.notify_one();

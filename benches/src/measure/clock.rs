@@ -24,7 +24,7 @@ fn placed<E: Engine>(work: &Workload) -> (E, Checksum) {
 }
 
 /// Fires a workload, placed in a new engine, in a rhythm; returns the time to fire it.
-pub(crate) fn fire_placed<E: Engine, R: Rhythm<E>>(work: &Workload) -> Duration {
+fn fire_placed<E: Engine, R: Rhythm<E>>(work: &Workload) -> Duration {
     let (mut engine, expected) = placed::<E>(work);
     fire::<E, R>(&mut engine, 0..work.span, &expected)
 }
@@ -68,7 +68,7 @@ pub(crate) fn burst<E: Next>(task: &Task) -> Outcome {
 }
 
 /// Moves the clock of a new engine tick by tick, while a workload waits that is due later.
-pub(crate) fn idle<E: Engine>(work: &Workload, ticks: u64) -> Duration {
+fn idle<E: Engine>(work: &Workload, ticks: u64) -> Duration {
     let mut engine = E::new();
     schedule_all(&engine.producer(), ticks, work);
     let elapsed = fire::<E, ByTicks>(&mut engine, 0..ticks, &Checksum::default());

@@ -84,7 +84,6 @@ fn beside<E: Engine<Producer: Cancel + Send>>(
             scope.spawn(move || {
                 // The measuring thread is on the first core.
                 pin_in_turn(nth + 1);
-                producer.enter();
                 let mut user = User::new(producer, task.seed(1 + nth));
                 // Ordering: Relaxed; the flag guards nothing.
                 while !ended.load(Ordering::Relaxed) {

@@ -7,15 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use crate::checksum::Checksum;
-use crate::engines::{Cancel, Engine, Producer};
+use crate::engines::{Cancel, Engine};
 use crate::machine::pin;
-use crate::names::{ALONE, APART, MILLION, SHARED};
+use crate::names::{ALONE, APART, SHARED};
 use crate::passes::{cancel_all, fire_all, pairs, race, round_trip, schedule_all, schedule_keeping};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
 
 /// Bytes a timer that are backed for each run: more than an engine and a workload take.
-pub(crate) const BYTES: usize = 128;
+const BYTES: usize = 128;
 
 const CROSS: &str = "cancel, scheduled by another thread";
 
@@ -25,24 +25,13 @@ const OPERATIONS: [&str; 2] = ["schedule, nodes used before", "schedule + cancel
 /// What each operation is measured with, and the number of threads.
 const LAYOUTS: [(&str, usize); 3] = [(ALONE, 1), (APART, 2), (SHARED, 2)];
 
-/// Each of [`OPERATIONS`], repeated.
-pub(crate) fn producers<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
-    operations::<E>(task, task.repeats())
-}
-
-/// As [`producers`], with a million timers and operations at most: a lock is as contended with
-/// fewer timers, and two threads that wait for a lock take minutes for more.
-pub(crate) fn producers_of_a_lock<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
-    let repeats = task.operations.min(MILLION).div_ceil(task.timers);
-    operations::<E>(task, if task.timers > MILLION { 0 } else { repeats })
-}
-
 /// Measures each operation in each layout, a different layout first in each round.
-fn operations<E: Engine<Producer: Cancel + Send>>(task: &Task, repeats: usize) -> Outcome {
+pub(crate) fn producers<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
+    let repeats = task.repeats();
     let passes: [Pass<E>; 2] = [(schedule_all, 1), (pairs, 0)];
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let mut outcome = Outcome::new(work.expected(0, 1).digest());
-    for (operation, pass) in OPERATIONS.into_iter().zip(passes).filter(|_| repeats > 0) {
+    for (operation, pass) in OPERATIONS.into_iter().zip(passes) {
         let mut times = [Duration::ZERO; 3];
         for nth in (0..3 * repeats).map(|nth| (nth / repeats + task.round) % 3) {
             task.back(LAYOUTS[nth].1 * task.timers * BYTES);
@@ -83,12 +72,8 @@ fn on_own<E: Engine>(threads: usize, work: &Workload, (pass, copies): Pass<E>) -
 fn on_one<E: Engine<Producer: Send>>(work: &Workload, pass: Pass<E>) -> Duration {
     let mut engine = E::new();
     let mut make = |base, (pass, copies): Pass<E>| {
-        let prepare = [engine.producer(), engine.producer()].map(|producer| {
-            move || {
-                producer.enter();
-                move || pass(&producer, base, work)
-            }
-        });
+        let prepare = [engine.producer(), engine.producer()]
+            .map(|producer| move || move || pass(&producer, base, work));
         let elapsed = race(prepare.into(), drop);
         fire_all(&mut engine, base + work.span, &work.expected(base, 2 * copies));
         elapsed
@@ -106,7 +91,6 @@ pub(crate) fn cross_cancel<E: Engine<Producer: Cancel<Handle: Send> + Send>>(tas
     let producer = engine.producer();
     let cancel = move || {
         pin(1);
-        producer.enter();
         cancel_all(&producer, &handles)
     };
     let elapsed = thread::scope(|scope| scope.spawn(cancel).join());

@@ -2,12 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::task::{Wake, Waker};
-use std::thread;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use shardwheel::{Job, ManualClock, Timer};
+use shardwheel::{ManualClock, Timer};
 use shardwheel_compat::ExpiringMap;
 
 use super::{HOUR, SECOND, Scene};
@@ -56,64 +53,6 @@ fn a_report_that_panics_ends_its_entry_alone() {
     map.insert(1, (), SECOND).unwrap();
     clock.advance(SECOND);
     assert_eq!(reports.load(Ordering::Relaxed), 11);
-}
-
-#[test]
-fn reports_run_on_an_executor() {
-    let (jobs, pool) = mpsc::channel::<Job>();
-    let worker = thread::spawn(move || pool.into_iter().for_each(Job::run));
-    let timer = Timer::builder().executor_fn(move |job| drop(jobs.send(job))).build().unwrap();
-    let id = worker.thread().id();
-    let (sender, reports) = mpsc::channel();
-    let map = ExpiringMap::new(&timer, 10, move |_, key: u32, _: Arc<()>| {
-        sender.send((key, thread::current().id())).unwrap();
-    });
-    map.insert(1, (), Duration::from_millis(5)).unwrap();
-    map.insert(2, (), Duration::from_millis(20)).unwrap();
-    assert!(map.extend(&1, Duration::from_millis(60)));
-    assert_eq!([reports.recv(), reports.recv()], [Ok((2, id)), Ok((1, id))]);
-    drop((map, timer));
-    worker.join().unwrap();
-}
-
-/// The waker of an event loop that uses the map.
-struct Looks {
-    map: OnceLock<ExpiringMap<u32, u32>>,
-    is_in_wake: AtomicBool,
-    wakes: AtomicUsize,
-}
-
-impl Wake for Looks {
-    fn wake(self: Arc<Self>) {
-        self.wakes.fetch_add(1, Ordering::Relaxed);
-        if let Some(map) = self.map.get()
-            && !self.is_in_wake.swap(true, Ordering::Relaxed)
-        {
-            (0..100).for_each(|key| _ = map.insert(key, 0, SECOND).unwrap());
-            (0..100).for_each(|key| assert!(map.extend(&key, HOUR) && map.remove(&key).is_some()));
-            self.is_in_wake.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
-#[test]
-fn no_lock_is_held_while_a_driver_is_woken() {
-    let (timer, mut driver) = Timer::builder().shards(1).build_driven().unwrap();
-    let map = ExpiringMap::new(&timer, 200, |_, _: u32, _: Arc<u32>| ());
-    let looks = Arc::new(Looks {
-        map: OnceLock::from(map.clone()),
-        is_in_wake: AtomicBool::new(false),
-        wakes: AtomicUsize::new(0),
-    });
-    let waker = Waker::from(Arc::clone(&looks));
-    for hours in (1..20).rev() {
-        driver.turn();
-        driver.register_waker(&waker);
-        _ = driver.next_deadline();
-        map.insert(50, hours, hours * HOUR).unwrap(); // earlier than all others
-    }
-    assert!(looks.wakes.load(Ordering::Relaxed) > 0);
-    assert_eq!(map.len(), timer.stats().pending);
 }
 
 /// A key whose hash lets time pass, once it is armed; it may also panic.

@@ -1,6 +1,6 @@
 //! Entries that last from use to use: what `model.rs` does not count.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer};
@@ -59,26 +59,6 @@ fn get_and_extend_returns_what_it_extends() {
     assert_eq!((map.get_and_extend(&1, HOUR), map.get_and_extend(&2, HOUR), map.len()), (None, None, 0));
 }
 
-#[test]
-fn times_without_end_and_of_nothing() {
-    let Scene { map, clock, .. } = Scene::new(10);
-    map.insert(1, 10, idle(Duration::MAX)).unwrap();
-    map.insert(2, 20, idle(HOUR).within(Duration::MAX)).unwrap();
-    assert!(map.get(&1).is_some() && map.get_and_extend(&2, Duration::MAX).is_some());
-    clock.advance(1_000_000 * HOUR);
-    assert!(map.get(&1).is_some() && map.get(&2).is_some());
-    let [none, all] = [Duration::ZERO, Duration::MAX];
-    for (key, expiry) in [(3, idle(none)), (4, idle(all).within(none)), (5, idle(none).within(none))] {
-        map.insert(key, 0, expiry).unwrap();
-        assert_eq!(
-            (map.get(&key), map.get_and_extend(&key, HOUR), map.extend(&key, HOUR)),
-            (None, None, false)
-        );
-    }
-    clock.advance(SECOND);
-    assert_eq!(map.len(), 2);
-}
-
 /// In a scope the map goes by the time of the scope, and no call needs a clock of the program.
 #[test]
 fn a_map_in_a_scope_goes_by_its_time() {
@@ -92,4 +72,21 @@ fn a_map_in_a_scope_goes_by_its_time() {
         let left: Vec<_> = map.drain().map(|(key, value, left)| (key, *value, left)).collect();
         assert_eq!((left, map.len()), (vec![(1, 10, SECOND)], 0));
     });
+}
+
+/// A timer with a slack: an entry is not seen after its deadline, and reported within the slack.
+#[test]
+fn a_map_with_a_slack() {
+    let clock = ManualClock::new();
+    let timer = Timer::builder().slack(60 * SECOND).clock(clock.clone()).build().unwrap();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let (log, time) = (Arc::clone(&reports), clock.clone());
+    let map =
+        ExpiringMap::new(&timer, 10, move |_, _: u32, _: Arc<u32>| log.lock().unwrap().push(time.elapsed()));
+    map.insert(1, 10, 601 * SECOND).unwrap();
+    clock.advance(601 * SECOND);
+    assert_eq!(map.get(&1), None);
+    clock.advance(HOUR);
+    let [at] = reports.lock().unwrap()[..] else { panic!("it has ended once") };
+    assert!(at >= 601 * SECOND && at <= 662 * SECOND, "{at:?}");
 }

@@ -198,19 +198,3 @@ fn a_shutdown_amid_all_calls_leaves_each_value_to_one_of_them() {
         assert_eq!(ledger.discarded.load(Ordering::Relaxed), 0);
     }
 }
-
-/// No thread touches the map, and the reports come.
-#[test]
-fn entries_expire_without_traffic() {
-    let (sender, reports) = std::sync::mpsc::channel();
-    let map = ExpiringMap::new(Timer::global(), 1_000, move |_, key: u32, _: Arc<()>| {
-        sender.send((key, Instant::now())).unwrap();
-    });
-    let begin = Instant::now();
-    (0..1_000).for_each(|key| _ = map.insert(key, (), Duration::from_micros(u64::from(key) * 50)).unwrap());
-    for _ in 0..1_000 {
-        let (key, at) = reports.recv_timeout(PATIENCE).unwrap();
-        assert!(at - begin >= Duration::from_micros(u64::from(key) * 50), "early");
-    }
-    assert!(map.is_empty());
-}

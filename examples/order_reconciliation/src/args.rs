@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -11,8 +11,6 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::durations;
 use crate::generate::DataSet;
 
-/// The name of standard input on the command line.
-pub(crate) const STDIN: &str = "-";
 /// More producers than this only wait for each other.
 const MAX_PRODUCERS: u32 = 64;
 
@@ -29,7 +27,7 @@ Without --orders a data set is generated:
   --write-sample DIR      Write the data set to orders.csv and payments.csv in this directory, and
                           exit
 
-Or orders are read; FILE may be `-`, which is standard input:
+Or orders are read:
   --orders FILE           CSV: order_id,item,quantity,amount_cents,placed_at_ms
   --payments FILE         CSV: order_id,amount_cents,paid_at_ms; the payments may be in any order
 
@@ -93,12 +91,8 @@ impl Args {
                 _ => return Err(arg.unexpected()),
             }
         }
-        let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
         if read.payments.is_some() && read.orders.is_none() {
             return Err("--payments needs --orders: the orders that are paid".into());
-        }
-        if is_stdin(&read.orders) && is_stdin(&read.payments) {
-            return Err("--orders and --payments are both standard input; one of them must be a file".into());
         }
         Ok(Some(read))
     }

@@ -4,10 +4,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use crate::args::STDIN;
 use crate::generate::DataSet;
 use crate::input::{self, LineCount, MadePayment, PlacedOrder, Record};
 use crate::{Failure, Streams};
@@ -23,6 +21,7 @@ pub struct Files {
     pub slots: HashMap<u64, u32>,
     /// Lines that were left out.
     pub bad: u64,
+    pub(crate) lines: Lines,
 }
 
 /// The numbers of lines, or of generated records.
@@ -39,29 +38,21 @@ impl Files {
     ///
     /// If a file cannot be read, or does not have the expected header.
     pub fn read(orders: &Path, payments: Option<&Path>, streams: &mut Streams<'_>) -> Result<Self, Failure> {
-        Self::counted(orders, payments, streams).map(|(files, _)| files)
-    }
-
-    pub(crate) fn counted(
-        orders: &Path,
-        payments: Option<&Path>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(Self, Lines), Failure> {
-        let (mut files, mut lines) = (Self::default(), Lines::default());
-        lines.orders = source(orders, streams, |order| files.order(order))?;
+        let mut files = Self::default();
+        files.lines.orders = source(orders, streams, |order| files.order(order))?;
         if let Some(payments) = payments {
-            lines.payments = source(payments, streams, |payment| files.payment(payment))?;
+            files.lines.payments = source(payments, streams, |payment| files.payment(payment))?;
         }
-        files.bad = lines.orders.bad + lines.payments.bad;
-        Ok((files, lines))
+        files.bad = files.lines.orders.bad + files.lines.payments.bad;
+        Ok(files)
     }
 
-    pub(crate) fn generated(data_set: &DataSet) -> (Self, Lines) {
+    pub(crate) fn generated(data_set: &DataSet) -> Self {
         let (orders, payments) =
             (data_set.orders().collect::<Vec<_>>(), data_set.payments().collect::<Vec<_>>());
         let count = |records: usize| LineCount { read: records as u64, bad: 0 };
         let lines = Lines { orders: count(orders.len()), payments: count(payments.len()) };
-        (Self { orders, payments, ..Self::default() }, lines)
+        Self { orders, payments, lines, ..Self::default() }
     }
 
     fn order(&mut self, order: PlacedOrder) -> Result<(), String> {
@@ -86,20 +77,15 @@ impl Files {
     }
 }
 
-/// Reads a file or standard input, and reports bad lines.
+/// Reads a file, and reports bad lines.
 fn source<T: Record>(
     path: &Path,
     streams: &mut Streams<'_>,
     enter: impl FnMut(T) -> Result<(), String>,
 ) -> Result<LineCount, Failure> {
-    let is_stdin = path == Path::new(STDIN);
-    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let Streams { input, err, .. } = streams;
-    let file = || File::open(path).map(|file| Box::new(file) as Box<dyn Read>);
-    let opened = if is_stdin { Ok(Box::new(input) as Box<dyn Read>) } else { file() };
+    let name = path.display();
     // The totals count the line even if standard error is closed.
-    let report = |number: u64, reason: &str| drop(writeln!(err, "{name}: line {number}: {reason}"));
-    opened
-        .and_then(|opened| input::read(opened, enter, report))
-        .map_err(|error| Failure(format!("{name}: {error}")))
+    let report = |number: u64, reason: &str| drop(writeln!(streams.err, "{name}: line {number}: {reason}"));
+    let read = File::open(path).and_then(|file| input::read(file, enter, report));
+    read.map_err(|error| Failure(format!("{name}: {error}")))
 }

@@ -1,8 +1,8 @@
 //! The report.
 
 use std::fmt;
-use std::time::Duration;
 
+use crate::PASSES;
 use crate::args::Args;
 use crate::audit::{Audit, Identity};
 use crate::engine::Costs;
@@ -11,7 +11,6 @@ use crate::ledger::Sum;
 /// The whole report.
 pub(crate) struct Report<'a> {
     pub(crate) args: &'a Args,
-    pub(crate) passes: usize,
     /// Two of each pass: shardwheel's and the heap's. Those of the last pass are shown.
     pub(crate) runs: Vec<Run>,
 }
@@ -20,7 +19,6 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Run {
     pub(crate) audit: Audit,
     pub(crate) costs: Costs,
-    pub(crate) took: Duration,
 }
 
 impl Report<'_> {
@@ -70,19 +68,15 @@ impl Report<'_> {
         column("cancel", &|run| format!("{:.1}", run.costs.cancel.mean_ns()), "ns")?;
         column("fire", &|run| format!("{:.1}", run.costs.fire.mean_ns()), "ns")?;
         let seconds = |run: &Run| format!("{:.3}", run.costs.total().as_secs_f64());
-        column("time in the engine", &seconds, "s, all threads together")?;
-        let per_second = |run: &Run| grouped(run.costs.timers_per_second() as u128);
-        column("timers per second", &per_second, "of that time")?;
-        column("time from first to last", &|run| format!("{:.3}", run.took.as_secs_f64()), "s")
+        column("time in the engine", &seconds, "s, all threads together")
     }
 }
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { args, passes, .. } = self;
-        let (check_after, producers) = (args.check_after, args.producer_count());
+        let (check_after, producers) = (self.args.check_after, self.args.producer_count());
         writeln!(f, "virtual clock, check after {check_after:?}, producers: {producers}")?;
-        writeln!(f, "shown is pass {passes} of {passes}: in the first one, memory is new to the process\n")?;
+        writeln!(f, "shown is pass {PASSES} of {PASSES}: in the first one, memory is new to the process\n")?;
         self.write_orders(f)?;
         writeln!(f)?;
         self.write_costs(f)?;
@@ -100,7 +94,7 @@ impl fmt::Display for Report<'_> {
 }
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str) -> fmt::Result {
-    let line = format!("{name:<28}{:>14} {note}", grouped(u128::from(count)));
+    let line = format!("{name:<28}{count:>14} {note}");
     writeln!(f, "{}", line.trim_end())
 }
 
@@ -110,24 +104,5 @@ fn sum(f: &mut fmt::Formatter<'_>, name: &str, Sum { count, cents }: Sum) -> fmt
 
 /// Cents as whole units and hundredths.
 fn money(cents: u128) -> String {
-    format!("{:>18}.{:02}", grouped(cents / 100), cents % 100)
-}
-
-/// A number with a comma between thousands.
-fn grouped(number: u128) -> String {
-    if number < 1_000 {
-        return number.to_string();
-    }
-    format!("{},{:03}", grouped(number / 1_000), number % 1_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0, 999, 1_000, 1_234_007].map(grouped), ["0", "999", "1,000", "1,234,007"]);
-        assert_eq!(money(123_456_705).trim_start(), "1,234,567.05");
-    }
+    format!("{:>18}.{:02}", cents / 100, cents % 100)
 }

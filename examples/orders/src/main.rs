@@ -6,6 +6,6 @@ use std::process::ExitCode;
 use orders::{Streams, run};
 
 fn main() -> ExitCode {
-    let mut streams = Streams { input: &mut io::stdin(), out: &mut io::stdout(), err: &mut io::stderr() };
+    let mut streams = Streams { out: &mut io::stdout(), err: &mut io::stderr() };
     ExitCode::from(run(std::env::args_os(), &mut streams))
 }

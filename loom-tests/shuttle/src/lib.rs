@@ -90,8 +90,7 @@ fn run(scheduler: impl Scheduler + 'static, body: &Arc<impl Fn() + Send + Sync +
 }
 
 /// The settings of all models.
-#[must_use]
-pub fn config() -> Config {
+fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = STACK;
     config.silence_warnings = true;

@@ -1,66 +1,15 @@
-//! Sleeps that are dropped, reset, and polled with other wakers while they fire.
+//! Sleeps that are dropped and reset while they fire, and at the end of their timer.
 
 #![cfg(shardwheel_shuttle)]
 #![allow(missing_docs)]
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 
 use shardwheel::Timer;
 use shardwheel_shuttle_tests::{VirtualClock, explore, explore_both, millis, timer};
-use shuttle::sync::{Condvar, Mutex};
 use shuttle::{future, thread};
-
-/// Wakes a thread that waits for it.
-#[derive(Default)]
-struct Signal {
-    is_set: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Signal {
-    fn wait(&self) {
-        let mut is_set = self.is_set.lock().expect("no holder panics");
-        while !*is_set {
-            is_set = self.changed.wait(is_set).expect("no holder panics");
-        }
-        *is_set = false;
-    }
-}
-
-impl Wake for Signal {
-    fn wake(self: Arc<Self>) {
-        *self.is_set.lock().expect("no holder panics") = true;
-        self.changed.notify_one();
-    }
-}
-
-/// Polls with a new waker each time, and waits for the last one alone. The first poll with each
-/// waker comes while the sleep may be firing.
-#[test]
-fn changing_wakers() {
-    explore("a sleep with changing wakers", || {
-        let timer = timer().shards(1).build().expect("it starts");
-        let due = VirtualClock::now() + millis(1);
-        let mut sleep = pin!(timer.sleep(millis(1)));
-        let poll = |sleep: std::pin::Pin<&mut shardwheel::Sleep>| {
-            let signal = Arc::new(Signal::default());
-            let poll = sleep.poll(&mut Context::from_waker(&Waker::from(Arc::clone(&signal))));
-            (poll, signal)
-        };
-        let result = loop {
-            let polls = [poll(sleep.as_mut()), poll(sleep.as_mut())];
-            if let Some(Poll::Ready(result)) = polls.iter().map(|(poll, _)| *poll).find(Poll::is_ready) {
-                break result;
-            }
-            polls[1].1.wait();
-        };
-        assert_eq!(result, Ok(()));
-        assert!(VirtualClock::now() >= due);
-    });
-}
 
 /// One sleep is reset while it may be firing, and is over at its last deadline; one is dropped; and
 /// one passes to another thread after its first poll.

@@ -30,9 +30,14 @@ impl<T> Advancer<T> {
     /// The earliest tick at which anything known may be due; after the fence. `in_hand` is the
     /// answer of [`earliest_in_hand`](Self::earliest_in_hand) from before the fence. Of that,
     /// producers change only what is deferred: they finish what they do in these nodes. `pending`
-    /// timers were pending before the fence; if it is none, they are counted again.
+    /// timers were pending before the fence; if it is none, they are counted again. A producer counts
+    /// its timer before its own fence: so if none is pending now, none has to be looked for.
     #[inline]
     pub(in crate::shard) fn earliest(&self, in_hand: Option<Tick>, pending: usize) -> Option<Tick> {
+        let pending = if pending == 0 { self.shared.len() } else { pending };
+        if pending == 0 {
+            return None;
+        }
         let known = earlier(in_hand, earlier(self.earliest_deferred(), self.earliest_in_inbox()));
         // If something known is due soon, few bits of the shared wheels show whether anything is
         // due before.
@@ -40,12 +45,11 @@ impl<T> Advancer<T> {
         let from = self.flushed.checked_add(1);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_expiration(from, to));
         let earliest = shared.or(known)?;
-        match if pending == 0 { self.shared.len() } else { pending } {
-            0 => None,
-            // Few are pending, or no lead begins before: there is no wake for the early cascade.
-            pending if pending <= FEW_PENDING || earliest <= self.upkeep.next_cascade => Some(earliest),
-            _ => Some(earliest.min(self.next_lead(earliest))),
+        // Few are pending, or no lead begins before: there is no wake for the early cascade.
+        if pending <= FEW_PENDING || earliest <= self.upkeep.next_cascade {
+            return Some(earliest);
         }
+        Some(earliest.min(self.next_lead(earliest)))
     }
 
     fn earliest_deferred(&self) -> Option<Tick> {

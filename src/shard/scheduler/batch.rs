@@ -23,6 +23,19 @@ impl<T> Scheduler<T> {
     /// drops their payloads. If a panic unwinds the thread, in `keys` or elsewhere, the drop leaves
     /// the rest pending: it calls neither `keys` nor the drop of a payload.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::{Config, shard};
+    ///
+    /// let (scheduler, mut advancer) = shard(&Config::default());
+    /// let keys: Vec<_> = (0..100).map(|i| scheduler.schedule(30 + i, i)).collect::<Result<_, _>>()?;
+    /// assert_eq!(advancer.advance(39).count(), 10);
+    /// assert_eq!(scheduler.cancel_batch(keys).flatten().count(), 90);
+    /// assert!(scheduler.is_empty());
+    /// # Ok::<(), shardwheel::ScheduleError<u64>>(())
+    /// ```
+    ///
     /// # Performance
     ///
     /// As [`cancel`](Self::cancel), with the nodes [prefetched](Self::prefetch). With a million

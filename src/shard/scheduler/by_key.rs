@@ -29,6 +29,19 @@ impl<T> Scheduler<T> {
     /// While other threads use the timer, the answer is that of some moment during the call. After
     /// `false` it is always `false`.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::{Config, shard};
+    ///
+    /// let (scheduler, mut advancer) = shard(&Config::default());
+    /// let key = scheduler.schedule(30, "check the order")?;
+    /// assert!(scheduler.is_pending(key));
+    /// assert_eq!(advancer.advance(30).count(), 1);
+    /// assert!(!scheduler.is_pending(key));
+    /// # Ok::<(), shardwheel::ScheduleError<&str>>(())
+    /// ```
+    ///
     /// # Performance
     ///
     /// O(1), lock-free. It writes only what belongs to the calling thread.
@@ -39,6 +52,19 @@ impl<T> Scheduler<T> {
     }
 
     /// Returns the deadline of a pending timer; `None` if the timer has fired or was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::{Config, shard};
+    ///
+    /// let (scheduler, _advancer) = shard(&Config::default());
+    /// let key = scheduler.schedule(30, "check the order")?;
+    /// assert_eq!(scheduler.deadline(key), Some(30));
+    /// scheduler.cancel(key);
+    /// assert_eq!(scheduler.deadline(key), None);
+    /// # Ok::<(), shardwheel::ScheduleError<&str>>(())
+    /// ```
     ///
     /// # Performance
     ///

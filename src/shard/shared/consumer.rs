@@ -71,11 +71,17 @@ impl<T> Consumer<T> {
     }
 
     /// As [`next_expiration`](Self::next_expiration). If `only_finest`, no overflow bucket starts
-    /// within `from..=to`.
+    /// within `from..=to`. What a level has found ends the search of the next one: a whole wheel is
+    /// looked through only if nothing finer is due.
     #[inline(never)]
     fn search_wheels(&self, from: Tick, to: Tick, only_finest: bool) -> Option<Tick> {
         let levels = if only_finest { 1 } else { self.height() };
-        (0..levels).filter_map(|level| self.next_expiration_at(level, from, to)).min()
+        let mut earliest = None;
+        for level in 0..levels {
+            let until = earliest.unwrap_or(to);
+            earliest = self.next_expiration_at(level, from, until).or(earliest);
+        }
+        earliest
     }
 
     /// As [`next_expiration`](Self::next_expiration), of the finest wheel and within one window.

@@ -71,6 +71,20 @@ impl Timer {
     /// Cancels timers as [`cancel`](Self::cancel) does, and returns how many of them will not fire
     /// (again).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let hour = Duration::from_secs(3600);
+    /// let keys: Vec<_> = (0..100).map(|_| timer.schedule_after(hour, || ())).collect::<Result<_, _>>()?;
+    /// timer.cancel(keys[5]);
+    /// assert_eq!(timer.cancel_batch(keys), 99);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// As [`cancel`](Self::cancel): the first panic is the caller's, after the other timers are
@@ -235,6 +249,20 @@ impl CancelGuard {
 
     /// Makes the timer fire when `delay` has passed from now; as [`Timer::reschedule_after`]. The
     /// guard has the timer's new key. Returns false if there is no such timer any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let mut limit = timer.guard(timer.schedule_after(Duration::from_secs(60), || ())?);
+    /// assert!(limit.reschedule_after(Duration::from_secs(30)));
+    /// drop(limit);
+    /// assert_eq!(timer.stats().pending, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reschedule_after(&mut self, delay: Duration) -> bool {
         self.reschedule(|handle| handle.tick_after(delay))
     }

@@ -142,6 +142,20 @@ impl Timer {
 
     /// Returns a handle of the `Timer` itself: what it schedules is no member of a group. For a
     /// handle without a group, it is a clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// let group = timer.group();
+    /// let key = group.without_group().schedule_after(Duration::from_secs(60), || ())?;
+    /// drop(group);
+    /// assert!(timer.is_pending(key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn without_group(&self) -> Self {
         Self { members: None, ..self.clone() }

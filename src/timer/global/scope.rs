@@ -330,6 +330,20 @@ impl ManualClock {
 }
 
 /// What was pending when the [scope](ManualClock::scope) of a clock ended.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::{ManualClock, Timer};
+///
+/// let clock = ManualClock::new();
+/// let (_, waiting) = clock.scope(|| {
+///     Timer::global().schedule_every(Duration::from_secs(60), || ()).unwrap();
+///     clock.advance(Duration::from_secs(90));
+/// });
+/// assert_eq!(waiting.to_string(), "1 timer is pending, the first at 120s");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "it says what the scope has left pending"]
 #[non_exhaustive]

@@ -36,6 +36,17 @@ impl Timer {
     /// The `Timer` ends when its last handle is dropped, and what is pending is dropped with it:
     /// keep a handle, or use the [global `Timer`](Self::global).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// timer.schedule_after(Duration::from_millis(5), || println!("five milliseconds later"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`BuildError`], if the system gives no memory or starts no thread.
@@ -101,6 +112,21 @@ impl TimerBuilder {
     /// threads schedule. The settings of threads have no effect. With a
     /// [`ManualClock`](crate::ManualClock), the clock's `advance` only moves the time, and
     /// [`Driver::turn`] runs what is due by it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let (timer, mut driver) = Timer::builder().clock(clock.clone()).build_driven()?;
+    /// timer.schedule_after(Duration::from_secs(1), || println!("a second later"))?;
+    /// assert_eq!(driver.turn(), 0);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(driver.turn(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -66,6 +66,20 @@ fn a_waker_whose_drop_panics_leaves_the_shard_able_to_wake() {
     assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
 }
 
+/// A panic in a wake reaches no producer's call, and the next producer wakes again. Promise 7.
+#[test]
+fn a_panic_in_a_wake_leaves_the_wake_to_the_next_producer() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let rings = Count::default();
+    let count = rings.clone();
+    let waker = hooked(move |to| assert!(to != To::Wake || count.one_more() > 1, "the first wake panics"));
+    advancer.register_waker(&waker);
+    assert_eq!(advancer.next_expiration(), None);
+    scheduler.schedule(10, 0).expect("the shard is open");
+    scheduler.schedule(5, 0).expect("the shard is open");
+    assert_eq!(rings.get(), 2);
+}
+
 /// The shard's waker panics in `reschedule`: the timer has moved, and its old node is freed.
 /// Promises 2 and 5.
 #[test]

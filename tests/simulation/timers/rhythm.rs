@@ -89,7 +89,7 @@ impl Rhythm {
 }
 
 /// When a fixed rate is due next.
-pub(crate) fn next_of(period: Nanos, missed: Missed, previous: Nanos, now: Nanos) -> Nanos {
+fn next_of(period: Nanos, missed: Missed, previous: Nanos, now: Nanos) -> Nanos {
     let next = previous.saturating_add(period);
     if next >= now {
         return next;

@@ -1,27 +1,23 @@
-//! Sleeps and intervals, polled by hand.
+//! Sleeps, polled by hand.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
 
-use futures::Stream;
-use shardwheel::{Interval, Missed, ScheduleErrorKind, Sleep, SleepError};
+use shardwheel::{ScheduleErrorKind, Sleep};
 
 use super::books::{Due, When};
 use super::model::{Id, Kind, Model, State};
-use super::rhythm::next_of;
 use super::{Nanos, Scene};
-use crate::draw::{any, magnitude};
-use crate::support::before_poll;
+use crate::draw::any;
+use crate::support::{before_poll, poll};
 
 /// The most waits at a time.
 const MOST_WAITS: usize = 12;
 
 pub(crate) struct Wait {
     id: Id,
-    future: Waiting,
+    sleep: Sleep,
     deadline: Nanos,
     stage: Stage,
     waker: Waker,
@@ -29,10 +25,7 @@ pub(crate) struct Wait {
     is_other_waker: bool,
 }
 
-enum Waiting {
-    Sleep(Sleep),
-    Interval(Interval, Nanos, Missed),
-}
+type Outcome = Result<(), ScheduleErrorKind>;
 
 /// What the library knows of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +34,7 @@ enum Stage {
     Waiting,
     /// It was reset to a time that had passed.
     Overdue,
-    Done(Result<(), ScheduleErrorKind>),
-    /// An interval that has returned its error.
-    Ended,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Outcome {
-    Over(Result<(), ScheduleErrorKind>),
-    Tick(Instant),
-    Ended,
+    Done(Outcome),
 }
 
 /// What a waker wakes.
@@ -87,40 +71,20 @@ impl Scene {
             return;
         }
         let (when, now) = (self.when(), self.now());
-        let (id, which, what) = {
+        let (id, which) = {
             let mut model = self.model();
             let which = model.rng.usize(..self.timers.len());
             let id = model.open(which, Kind::Wait);
             model.log.add(("wait", id, which, when));
-            (id, which, model.rng.u32(..6))
+            (id, which)
         };
-        let (future, deadline) = match what {
-            0 => self.interval(which, now),
-            _ => self.sleep(which, when, now),
-        };
-        let waker = Alarm::waker(self, id);
-        let wait = Wait { id, future, deadline, stage: Stage::Idle, waker, is_other_waker: false };
-        self.waits().push(wait);
-    }
-
-    fn sleep(&self, which: usize, when: When, now: Nanos) -> (Waiting, Nanos) {
         let timer = &self.timers[which];
-        let sleep = match when {
-            When::After(delay) => timer.sleep(Duration::from_nanos(delay)),
-            When::At(at) => timer.sleep_until(self.instant(at)),
+        let (sleep, deadline) = match when {
+            When::After(delay) => (timer.sleep(Duration::from_nanos(delay)), now.saturating_add(delay)),
+            When::At(at) => (timer.sleep_until(self.instant(at)), at),
         };
-        (Waiting::Sleep(sleep), when.since(now))
-    }
-
-    fn interval(&self, which: usize, now: Nanos) -> (Waiting, Nanos) {
-        let missed = [Missed::Burst, Missed::Skip, Missed::Delay];
-        let (period, missed) = {
-            let mut model = self.model();
-            let scale = model.scale;
-            (magnitude(&mut model.rng, scale).max(1), missed[model.rng.usize(..3)])
-        };
-        let interval = self.timers[which].interval(Duration::from_nanos(period)).missed(missed);
-        (Waiting::Interval(interval, period, missed), now)
+        let (stage, waker) = (Stage::Idle, Alarm::waker(self, id));
+        self.waits().push(Wait { id, sleep, deadline, stage, waker, is_other_waker: false });
     }
 
     pub(super) fn use_wait(self: &Arc<Self>) {
@@ -154,8 +118,8 @@ impl Scene {
     }
 
     fn reset(&self, wait: &mut Wait) {
-        let (Waiting::Sleep(sleep), When::At(at)) = (&mut wait.future, self.when()) else { return };
-        sleep.reset(self.instant(at));
+        let When::At(at) = self.when() else { return };
+        wait.sleep.reset(self.instant(at));
         let now = self.now();
         let is_overdue = now >= at;
         wait.deadline = at;
@@ -172,17 +136,15 @@ impl Scene {
     }
 
     fn check_elapsed(&self, wait: &Wait) {
-        let Waiting::Sleep(sleep) = &wait.future else { return };
-        let (answer, now) = (sleep.is_elapsed(), self.now());
+        let (answer, now) = (wait.sleep.is_elapsed(), self.now());
         let mut model = self.model();
         let expected = match wait.stage {
-            Stage::Idle => now >= wait.deadline,
+            Stage::Idle | Stage::Done(Err(_)) => now >= wait.deadline,
             Stage::Waiting => {
                 let (entry, books) = model.entry(wait.id);
                 entry.state != State::Pending && (!books.is_shut || now >= wait.deadline)
             }
             Stage::Overdue | Stage::Done(Ok(())) => true,
-            Stage::Done(Err(_)) | Stage::Ended => now >= wait.deadline,
         };
         model.expect(answer == expected, || format!("{}: is_elapsed says {answer}", wait.id));
     }
@@ -197,70 +159,16 @@ impl Scene {
 
     fn poll(&self, wait: &mut Wait) {
         before_poll();
-        let outcome = wait.poll();
+        let outcome = poll(&mut wait.sleep, &wait.waker).map_err(|error| error.kind());
         let now = self.now();
         let mut model = self.model();
         model.log.add(("polled", wait.id, outcome.is_ready()));
-        let outcome = match outcome {
-            Poll::Ready(Outcome::Tick(at)) => {
-                let expected = self.instant(wait.deadline);
-                model.expect(at == expected, || format!("{} has ticked at a wrong time", wait.id));
-                Poll::Ready(Outcome::Over(Ok(())))
-            }
-            outcome => outcome,
-        };
-        model.judge(wait, &outcome, now);
+        model.judge(wait, outcome, now);
         wait.is_other_waker = false;
-        wait.note(outcome, now);
-    }
-}
-
-impl Wait {
-    /// No tick of an interval comes after the timer's end, also if it has passed.
-    fn is_interval(&self) -> bool {
-        matches!(self.future, Waiting::Interval(..))
-    }
-
-    fn poll(&mut self) -> Poll<Outcome> {
-        let context = &mut Context::from_waker(&self.waker);
-        let kind = |error: SleepError| error.kind();
-        match &mut self.future {
-            Waiting::Sleep(sleep) => {
-                Pin::new(sleep).poll(context).map(|result| Outcome::Over(result.map_err(kind)))
-            }
-            Waiting::Interval(interval, ..) => Pin::new(interval).poll_next(context).map(|tick| match tick {
-                None => Outcome::Ended,
-                Some(Ok(at)) => Outcome::Tick(at),
-                Some(Err(error)) => Outcome::Over(Err(error.kind())),
-            }),
-        }
-    }
-
-    fn note(&mut self, outcome: Poll<Outcome>, now: Nanos) {
-        let Poll::Ready(outcome) = outcome else {
-            self.stage = Stage::Waiting;
-            return;
+        wait.stage = match outcome {
+            Poll::Pending => Stage::Waiting,
+            Poll::Ready(outcome) => Stage::Done(outcome),
         };
-        self.stage = match (&self.future, outcome) {
-            (Waiting::Interval(_, period, missed), Outcome::Over(Ok(()))) => {
-                self.deadline = next_of(*period, *missed, self.deadline, now);
-                Stage::Idle
-            }
-            // A refusal does not end an interval: the next poll tries again.
-            (Waiting::Interval(..), Outcome::Over(Err(ScheduleErrorKind::Full { .. }))) => Stage::Idle,
-            (Waiting::Interval(..), _) => Stage::Ended,
-            (_, Outcome::Over(result)) => Stage::Done(result),
-            (_, _) => self.stage,
-        };
-    }
-}
-
-impl When {
-    fn since(self, now: Nanos) -> Nanos {
-        match self {
-            Self::After(delay) => now.saturating_add(delay),
-            Self::At(at) => at,
-        }
     }
 }
 
@@ -276,57 +184,41 @@ impl Model {
     }
 
     /// Whether a poll must have had this result.
-    fn judge(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
+    fn judge(&mut self, wait: &Wait, outcome: Poll<Outcome>, now: Nanos) {
         let (entry, books) = self.entry(wait.id);
-        let (state, is_shut) = (entry.state, books.is_shut);
+        let (is_pending, is_shut) = (entry.state == State::Pending, books.is_shut);
         let is_due = books.tick_for(wait.deadline) <= books.tick_at(now);
+        // The clock has reached the wait's tick while its timer waits to be fired: a poll with
+        // another waker may end the wait.
+        let is_taken_early = is_pending && wait.is_other_waker && is_due && outcome.is_ready();
         let expected = match wait.stage {
             Stage::Idle => return self.judge_begun(wait, outcome, now),
-            Stage::Overdue => {
-                if state == State::Pending {
+            Stage::Waiting if is_pending && !is_taken_early => Poll::Pending,
+            Stage::Waiting if !is_pending && is_shut && now < wait.deadline => {
+                Poll::Ready(Err(ScheduleErrorKind::ShutDown))
+            }
+            Stage::Overdue | Stage::Waiting => {
+                if is_pending {
                     self.note_cancelled(wait.id, true);
                 }
-                let has_ended = is_shut && wait.is_interval();
-                let result = if has_ended { Err(ScheduleErrorKind::ShutDown) } else { Ok(()) };
-                Poll::Ready(Outcome::Over(result))
+                Poll::Ready(Ok(()))
             }
-            // The clock has reached the wait's tick while its timer waits to be fired: a poll with
-            // another waker ends the wait.
-            Stage::Waiting
-                if state == State::Pending && wait.is_other_waker && is_due && outcome.is_ready() =>
-            {
-                self.note_cancelled(wait.id, true);
-                Poll::Ready(Outcome::Over(Ok(())))
-            }
-            Stage::Waiting if state == State::Pending => Poll::Pending,
-            Stage::Waiting if is_shut && now < wait.deadline => {
-                Poll::Ready(Outcome::Over(Err(ScheduleErrorKind::ShutDown)))
-            }
-            Stage::Waiting if is_shut && wait.is_interval() => {
-                Poll::Ready(Outcome::Over(Err(ScheduleErrorKind::ShutDown)))
-            }
-            Stage::Waiting => Poll::Ready(Outcome::Over(Ok(()))),
-            Stage::Done(result) => Poll::Ready(Outcome::Over(result)),
-            Stage::Ended => Poll::Ready(Outcome::Ended),
+            Stage::Done(result) => Poll::Ready(result),
         };
-        self.expect(*outcome == expected, || {
-            format!("{}, polled: {outcome:?}, and should be {expected:?}", wait.id)
-        });
+        let id = wait.id;
+        self.expect(outcome == expected, || format!("{id}, polled: {outcome:?}, and should be {expected:?}"));
     }
 
     /// The same for a wait that the library did not know before. If its deadline has passed it is over
     /// at once, and needs no room and no timer that is open.
-    fn judge_begun(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
+    fn judge_begun(&mut self, wait: &Wait, outcome: Poll<Outcome>, now: Nanos) {
         let id = wait.id;
         let refusal = self.refusal(self.entries[id].timer);
-        let (_, books) = self.entry(id);
-        let has_ended = books.is_shut && wait.is_interval();
-        let (tick, is_over) = (books.tick_for(wait.deadline), now >= wait.deadline && !has_ended);
+        let (tick, is_over) = (self.entry(id).1.tick_for(wait.deadline), now >= wait.deadline);
         let is_right = match outcome {
-            Poll::Ready(Outcome::Over(Ok(()))) => is_over,
-            Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !is_over,
+            Poll::Ready(Ok(())) => is_over,
+            Poll::Ready(Err(kind)) => refusal == Some(kind) && !is_over,
             Poll::Pending => refusal.is_none() && !is_over,
-            Poll::Ready(_) => false,
         };
         self.expect(is_right, || format!("{id}, polled: {outcome:?}, due at {}", wait.deadline));
         if outcome.is_pending() {

@@ -83,14 +83,3 @@ fn a_wrong_header_ends_the_reading_and_says_what_must_be() {
     assert!(orders(&b"\xff\xfe\n1,bolt,1,5,0\n"[..]).is_err());
     assert_eq!(orders(ORDERS.as_bytes()), Ok((Vec::new(), Vec::new())), "a header alone");
 }
-
-#[test]
-fn a_failing_reader_ends_the_reading() {
-    struct Failing;
-    impl Read for Failing {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::other("gone"))
-        }
-    }
-    assert_eq!(orders(ORDERS.as_bytes().chain(Failing)), Err("gone".to_owned()));
-}

@@ -207,7 +207,8 @@ mod tests {
     fn early_checks_and_orders_that_differ_are_found() {
         let placed =
             PlacedOrder { order_id: 1, item: "nut".to_owned(), quantity: 2, amount: 9, placed_at: 0 };
-        let files = Files { orders: vec![placed], slots: [(1, 0)].into(), ..Files::default() };
+        let mut files = Files::default();
+        (files.orders, files.slots) = (vec![placed], [(1, 0)].into());
         let order = |check_at_ms, quantity| Order {
             item: "nut".to_owned(),
             quantity,

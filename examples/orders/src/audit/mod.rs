@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use order_reconciliation::files::Files;
 use order_reconciliation::outcomes::outcomes;
-use order_reconciliation::progress::Progress;
 
 use crate::client::Endpoint;
 use crate::cluster::{self, Results};
@@ -134,12 +133,10 @@ async fn look(
     stock: u64,
     findings: &mut Findings,
 ) -> Result<(), client::Failure> {
-    let progress = Progress::bar("auditing", found.len() as u64);
     let read = async |part: &[Outcome]| {
         let (mut reader, mut orders) = (Reader::new(source), Vec::with_capacity(part.len()));
         for outcome in part {
             orders.push(reader.order(outcome.order_id).await?);
-            progress.add(1);
         }
         Ok::<_, client::Failure>(orders)
     };
@@ -148,7 +145,6 @@ async fn look(
     for (outcome, order) in found.iter().zip(orders.into_iter().flatten()) {
         findings.order(outcome, order.as_ref(), files);
     }
-    progress.finish();
     let mut reader = Reader::new(source);
     for (item, kept) in kept {
         findings.stock(item, reader.stock(item).await?, kept, stock);

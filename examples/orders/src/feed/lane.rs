@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use order_reconciliation::files::Files;
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
-use order_reconciliation::progress::Progress;
 
 use crate::client::Failure;
 use crate::cluster::{Addressed, Kind, Name};
@@ -20,7 +19,6 @@ pub(crate) struct Shared {
     pub(crate) files: Files,
     pub(crate) batch: usize,
     pub(crate) pace: Pace,
-    pub(crate) progress: Progress,
     pub(crate) done: Mutex<Done>,
 }
 
@@ -145,7 +143,6 @@ impl Sender {
     async fn send(&mut self, kind: Kind, lines: &[Addressed<'_>]) -> Result<(), Failure> {
         let before = self.link.repeated();
         let answers = self.link.send(kind, lines).await?;
-        self.shared.progress.add(lines.len() as u64);
         self.shared.with_done(|done| {
             done.repeated += self.link.repeated() - before;
             for answer in answers {

@@ -44,7 +44,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use order_reconciliation::files::Files;
-use order_reconciliation::progress::Progress;
 use tokio::task::JoinSet;
 
 use crate::exchange::Failure;
@@ -84,21 +83,18 @@ fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
     if late > 0 {
         let _ = writeln!(streams.err, "{late} payments are late by their dates, and left out");
     }
-    let shared = Arc::new(share(args, files, &lanes));
+    let shared = Arc::new(share(args, files));
     let begin = Instant::now();
     send(&shared, &target, lanes)?;
-    shared.progress.clone().finish();
     let done = shared.with_done(|done| done.clone());
     summary(streams.out, &done, begin.elapsed()).map_err(Failure::output)?;
     Ok(done)
 }
 
-fn share(args: &Args, files: Files, lanes: &[Lane]) -> Shared {
-    let lines = lanes.iter().map(|lane| lane.orders.len() + lane.payments.len());
+fn share(args: &Args, files: Files) -> Shared {
     let dates = files.orders.iter().map(|order| order.placed_at);
     let first = dates.chain(files.payments.iter().map(|payment| payment.paid_at)).min();
     Shared {
-        progress: Progress::bar("feeding", lines.sum::<usize>() as u64),
         batch: args.batch,
         pace: Pace { start: Instant::now(), first: first.unwrap_or(0), speed: args.speed },
         done: Mutex::default(),

@@ -83,7 +83,10 @@ mod tests {
         let payment = |&(order_id, paid_at): &(u64, u64)| MadePayment { order_id, amount: 9, paid_at };
         let orders = orders.iter().map(order).collect::<Vec<_>>();
         let slots = orders.iter().map(|order| order.order_id).zip(0..).collect();
-        Files { orders, payments: payments.iter().map(payment).collect(), slots, bad: 0 }
+        let mut files = Files::default();
+        (files.orders, files.slots) = (orders, slots);
+        files.payments = payments.iter().map(payment).collect();
+        files
     }
 
     fn sent(paid: &[Paid]) -> Vec<(u32, u32)> {

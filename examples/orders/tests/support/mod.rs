@@ -299,7 +299,7 @@ pub(crate) fn median_sync(directory: &Path) -> Duration {
 /// Writes a generated data set to `orders.csv` and `payments.csv`.
 pub(crate) fn sample(directory: &Path, args: &[&str]) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { input: &mut io::empty(), out: &mut out, err: &mut err };
+    let mut streams = Streams { out: &mut out, err: &mut err };
     let program = [OsString::from("order-reconciliation"), "--write-sample".into(), directory.into()];
     let args = program.into_iter().chain(args.iter().map(OsString::from));
     let code = order_reconciliation::run(args, &mut streams);

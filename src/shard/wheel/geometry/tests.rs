@@ -178,7 +178,6 @@ fn vectors_of_slots() {
             let (index, round) = (geometry.index(slot) as u64, u64::from(geometry.round(slot)));
             let level = slot.level as u64;
             let results = [level, slot.number, geometry.expiration(slot), index, round];
-            let results = [&results[..], &[geometry.end_of_window(from)]].concat();
             show("geometry", &[bits, from, deadline], &results);
             let first = geometry.first_from(slot.level, from).map(|slot| slot.number);
             show("first_from", &[bits, level, from], &[u64::from(first.is_some()), first.unwrap_or(0)]);
@@ -186,9 +185,6 @@ fn vectors_of_slots() {
             let (level, expiration) = (own.level as u64, geometry.expiration(own));
             let results = [level, own.number, expiration, geometry.private_index(own) as u64];
             show("place_private", &[bits, from, deadline], &results);
-            let has_start = u64::from(geometry.has_overflow_start(from, deadline));
-            let count = geometry.starts_within(own.level, from, deadline) as u64;
-            show("starts", &[bits, level, from, deadline], &[has_start, count]);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A QUIC echo server and a client whose timers are on this timer.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::future::poll_fn;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{run, within};
 use quinn::rustls::RootCertStore;
-use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
+use quinn::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime,
     TransportConfig,
@@ -46,11 +47,14 @@ async fn echo(server: Endpoint) {
     }
 }
 
+/// A certificate of `localhost`, signed by itself, with its key: for these tests alone, and for a hundred years. It was made
+/// by `openssl req -x509 -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`.
+const CERTIFICATE: &[u8] = include_bytes!("certificate.der");
+const KEY: &[u8] = include_bytes!("key.der");
+
 /// A connection to an echo server; both ends use `runtime`.
 async fn connect(runtime: QuinnRuntime, keep_alive: Option<Duration>) -> Connection {
-    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (certified.cert.der().clone(), certified.signing_key.serialize_der());
-    let key = PrivatePkcs8KeyDer::from(key).into();
+    let (certificate, key) = (CertificateDer::from(CERTIFICATE), PrivatePkcs8KeyDer::from(KEY).into());
     let mut server = ServerConfig::with_single_cert(vec![certificate.clone()], key).unwrap();
     server.transport_config(transport(None));
     let server = endpoint(runtime.clone(), Some(server));
