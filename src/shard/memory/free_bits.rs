@@ -177,4 +177,17 @@ mod tests {
         }
         assert_eq!((free.take_word(), free.take_word()), (Some((2, 6)), None));
     }
+
+    #[test]
+    fn all_or_nothing() {
+        let free = FreeBits::new(128, 0).expect("there is memory");
+        let (word, bits) = free.take_word().unwrap();
+        assert!(!free.take_all());
+        assert_eq!(free.count(), 64);
+        assert!(!free.give(word, bits & 1));
+        assert!(free.give(word, bits & !1), "these complete the segment");
+        assert!(free.are_all_free() && free.take_all());
+        assert_eq!(free.count(), 0);
+        assert_eq!(free.take_word(), None);
+    }
 }
