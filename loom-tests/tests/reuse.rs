@@ -1,5 +1,5 @@
 //! A producer puts its next timer into the node that it cancelled last, where the node is linked: the
-//! parts of hazards 4, 6, 7, 8 and 10 with such a node.
+//! parts of hazards 6, 7, 8 and 10 with such a node.
 
 #![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]

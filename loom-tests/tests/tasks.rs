@@ -1,5 +1,5 @@
 //! Tasks that wait for threads of a timer: the consumers of a delay queue, and a driver without a
-//! thread (hazards 17, 18 and 20).
+//! thread (hazards 17, 18, 20 and 21).
 //!
 //! A wake-up that is lost leaves the task's thread parked for ever, which loom reports as a
 //! deadlock.

@@ -100,12 +100,12 @@
 //! hand or in its private wheels, passes a SeqCst fence, and only then looks at the bits and the
 //! inbox. If it finds something earlier, it lowers `wake_up_to` and its answer. If no timer is
 //! pending then, it looks no further, and every timer wakes it: a producer counts its timer before
-//! its own fence. A producer loads `wake_up_to` after that fence. Its fence comes after it has set the bit (for the inbox: after the push; for a
-//! node that is reused in place: after the store of the node's word). If the producer's fence comes
-//! first, the advancer's look sees the bit. If the advancer's comes first, the producer sees
-//! `wake_up_to`, and wakes the advancer (see [`advancer_waker`](super::shared::advancer_waker))
-//! once it has left its lane. The bit comes before the push, so the advancer may wake for nothing. It
-//! never wakes too late.
+//! its own fence. A producer loads `wake_up_to` after that fence. Its fence comes after it has set
+//! the bit (for the inbox: after the push; for a node that is reused in place: after the store of
+//! the node's word). If the producer's fence comes first, the advancer's look sees the bit. If the
+//! advancer's comes first, the producer sees `wake_up_to`, and wakes the advancer (see
+//! [`advancer_waker`](super::shared::advancer_waker)) once it has left its lane. The bit comes
+//! before the push, so the advancer may wake for nothing. It never wakes too late.
 //!
 //! # Busy nodes
 //!
