@@ -132,8 +132,10 @@ fn what_the_broker_has_lost_stops_its_partition_alone() {
     drop(worker);
     speak(&nats, ConnectOptions::new(), async |client| {
         let jetstream = jetstream::new(client);
-        // It comes after the newest snapshot.
-        jetstream.publish("shop.0.ticks", "".into()).await.expect("it is sent").await.expect("it is there");
+        // They come after the newest snapshot.
+        for log in ["shop.0.ticks", "shop.1.ticks"] {
+            jetstream.publish(log, "".into()).await.expect("it is sent").await.expect("it is there");
+        }
         let stream = async |name| jetstream.get_stream(name).await.expect("a stream");
         stream("shop-0").await.purge().await.expect("it is purged");
         let log = stream("shop-1").await;
