@@ -7,16 +7,14 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use async_nats::jetstream::{self, context::ContextBuilder};
 use support::nats::{Nats, Worker};
-use support::{Directory, until};
+use support::{Directory, audit, until};
 
-/// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
-fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
-    run_at(directory, subcommand, option, &nats.urls(), args)
-}
+/// Units of each item, by default.
+const STOCK: u64 = 1_000_000;
 
-fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, args: &[&str]) -> (i32, String) {
-    let mut command = support::with_files(directory.path(), subcommand, [option, urls], args);
-    let output = command.output().expect("the program starts");
+/// Feeds the files in the directory; returns the exit code and all that the feed says.
+fn feed(directory: &Directory, urls: &str, args: &[&str]) -> (i32, String) {
+    let output = support::feed(directory.path(), urls, args).output().expect("the program starts");
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("the program writes text"))
 }
@@ -34,17 +32,16 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     let args = ["--partitions", "5", "--check-after", "15s", "--snapshot-every", "300"];
     let [first, second] = ["one", "two"].map(|name| Worker::start(name, &nats, &args));
     until("each has a share", || first.owned() >= 2 && second.owned() >= 2);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "30"]);
     assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
     // When one worker ends, the other one takes its partitions at once.
     assert_eq!(first.terminate(), Some(0));
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
-    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
+    let found = audit::cluster(&nats.urls(), directory.path(), STOCK, 15_000);
+    assert!(found.starts_with("4000 outcomes"), "{found}");
+    let (code, fed) = feed(&directory, &nats.urls(), &[]);
     assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
     assert!(!fed.contains("| payments | counted |"), "{fed}");
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered"]);
-    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+    assert_eq!(audit::cluster(&nats.urls(), directory.path(), STOCK, 15_000), found);
 }
 
 /// Runs requests with a connection of a user.
@@ -77,28 +74,8 @@ fn a_worker_waits_for_nats_and_a_message_that_cannot_be_decided_costs_itself() {
             sent.expect("it is sent").await.expect("the broker has it");
         }
     });
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
+    let (code, fed) = feed(&directory, &nats.urls(), &[]);
     assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
-    let (_, found) = run(&directory, "audit", "--from", &nats, &[]);
-    assert!(found.contains("| what must hold | differences |"), "lines without an order are no end: {found}");
-}
-
-#[test]
-fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
-    let directory = Directory::new("cluster-missing");
-    sample(&directory);
-    let nats = Nats::start(&directory, 1);
-    let worker = Worker::start("one", &nats, &["--partitions", "2", "--check-after", "1s", "--stock", "90"]);
-    worker.wait_until_ready();
-    let (code, found) = run(&directory, "audit", "--from", &nats, &[]);
-    assert!(code == 1 && found.contains("4000 orders have neither outcome nor refusal"), "{found}");
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &[]);
-    assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
-    let (code, found) =
-        run(&directory, "audit", "--from", &nats, &["--wait", "--as-answered", "--stock", "90"]);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
-    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered", "--stock", "80"]);
-    assert!(code == 1 && found.contains("not so"), "{found}");
 }
 
 /// Two workers of one name take each other for themselves, and both decide all that there is.
@@ -110,11 +87,9 @@ fn two_that_believe_to_have_the_same_partitions_decide_once() {
     let args = ["--partitions", "2", "--check-after", "3s", "--lease", "500ms", "--stock", "90"];
     let twins = ["one"; 2].map(|name| Worker::start(name, &nats, &args));
     until("each owns both", || twins.iter().all(|worker| worker.owned() >= 2));
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "10"]);
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "10"]);
     assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
-    let audit = ["--wait", "--as-answered", "--stock", "90"];
-    let (code, found) = run(&directory, "audit", "--from", &nats, &audit);
-    assert!(code == 0 && found.contains("no difference"), "{found}");
+    audit::cluster(&nats.urls(), directory.path(), 90, 3_000);
     assert!(twins.iter().any(|worker| worker.count("wrong last sequence") > 0), "one of them was refused");
 }
 
@@ -127,7 +102,7 @@ fn what_the_broker_has_lost_stops_its_partition_alone() {
     let nats = Nats::start(&directory, 1);
     let args = ["--partitions", "6", "--check-after", "1h", "--snapshot-every", "200"];
     let worker = Worker::start("one", &nats, &args);
-    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
+    let (code, fed) = feed(&directory, &nats.urls(), &["--batch", "30"]);
     assert!(code == 0, "{fed}");
     drop(worker);
     speak(&nats, ConnectOptions::new(), async |client| {
@@ -170,11 +145,8 @@ fn front_ends_cannot_write_what_workers_write() {
     worker.wait_until_ready();
     support::sample(directory.path(), &["--count", "300", "--items", "4"]);
     let front = url("front:change-me-too");
-    let (code, said) = run_at(&directory, "feed", "--to", &front, &["--check-after", "2s"]);
+    let (code, said) = feed(&directory, &front, &["--check-after", "2s"]);
     assert!(code == 0 && said.contains("| orders | placed | 300 |"), "{said}");
-    let audit = ["--wait", "--as-answered", "--check-after", "2s"];
-    let (code, said) = run_at(&directory, "audit", "--from", &front, &audit);
-    assert!(code == 0 && said.contains("no difference"), "{said}");
     let options = ConnectOptions::with_user_and_password("front".to_owned(), "change-me-too".to_owned());
     speak(&nats, options, async |client| {
         let front = ContextBuilder::new().timeout(Duration::from_millis(500)).build(client);
