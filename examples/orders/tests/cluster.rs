@@ -107,7 +107,7 @@ fn what_the_broker_has_lost_stops_its_partition_alone() {
     drop(worker);
     speak(&nats, ConnectOptions::new(), async |client| {
         let jetstream = jetstream::new(client);
-        // They come after the newest snapshots.
+        // They come after the newest snapshot.
         for log in ["shop.0.ticks", "shop.1.ticks"] {
             jetstream.publish(log, "".into()).await.expect("it is sent").await.expect("it is there");
         }

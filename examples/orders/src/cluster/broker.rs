@@ -222,7 +222,12 @@ impl Broker {
 
     /// The last message of a subject, by the word of the stream's leader.
     pub(crate) async fn last(&self, stream: &str, subject: String) -> Result<Option<StreamMessage>, Failure> {
-        match self.stream(stream).await?.get_last_raw_message_by_subject(&subject).await {
+        let found = self.stream(stream).await?;
+        // A server of 2.9 may crash if it is asked for the last message of a stream that it just makes.
+        if found.get_info().await?.state.messages == 0 {
+            return Ok(None);
+        }
+        match found.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => Ok(Some(message)),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(format!("{stream}: {error}").into()),

@@ -23,6 +23,8 @@ const WIDEST: u64 = 32;
 /// The pauses while the next message is not there.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(500);
+/// After so many answers in a row that there is no next message the leader is asked for its last one.
+const MISSES: u32 = 10;
 
 /// A message of a stream.
 #[derive(Clone, Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Reader {
     /// How many messages are asked for at once.
     width: u64,
     pause: Duration,
+    /// How often in a row the next message was not there.
+    misses: u32,
 }
 
 impl Reader {
@@ -54,7 +58,7 @@ impl Reader {
     ) -> Result<Self, Failure> {
         let bell = broker.jetstream.client().subscribe(subjects).await?;
         let stream = broker.stream(&name).await?;
-        Ok(Self { name, stream, bell, next, width: 1, pause: SHORTEST })
+        Ok(Self { name, stream, bell, next, width: 1, pause: SHORTEST, misses: 0 })
     }
 
     /// The next messages, as far as the leader has them now.
@@ -66,16 +70,17 @@ impl Reader {
         // What has rung so far is asked for now.
         while let Some(Some(_)) = self.bell.next().now_or_never() {}
         // Asked before the message itself, so that one which comes meanwhile is not taken for lost.
-        let idle = self.pause == LONGEST;
-        let last = if idle { self.stream.get_info().await?.state.last_sequence } else { 0 };
+        let last = if self.misses >= MISSES { self.stream.get_info().await?.state.last_sequence } else { 0 };
         let numbers = self.next..self.next + self.width;
         let found = try_join_all(numbers.map(|number| message(&self.stream, number))).await?;
         let inputs = found.into_iter().map_while(|input| input).collect::<Vec<_>>();
         if inputs.is_empty() && self.next <= last {
             return Err(format!("{}: message {} is gone", self.name, self.next).into());
         }
-        if !inputs.is_empty() {
-            self.pause = SHORTEST;
+        if inputs.is_empty() {
+            self.misses = self.misses.saturating_add(1);
+        } else {
+            (self.pause, self.misses) = (SHORTEST, 0);
         }
         self.next += inputs.len() as u64;
         self.width = (2 * inputs.len() as u64).clamp(1, WIDEST);
