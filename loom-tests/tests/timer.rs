@@ -1,6 +1,7 @@
-//! `Timer` against its own threads: a callback that is cancelled while it fires (hazard 4), a future
-//! that is polled, dropped or reset while it fires (hazard 12), callbacks that act on the bucket that
-//! is being flushed (hazard 9), and the end (hazard 10). Members of a group against its end (hazard 19).
+//! `Timer` against its own threads: a callback that is cancelled while it fires (hazard 4), a
+//! future that is polled, dropped or reset while it fires (hazard 12), callbacks that act on the
+//! bucket that is being flushed (hazard 9), and the end (hazard 10). Members of a group against its
+//! end (hazard 19).
 //!
 //! The timer has no threads here. One thread of the model drives it by a manual clock, another
 //! thread is the user. (How a shard's own thread sleeps and wakes is the shard's protocol, modelled

@@ -1,4 +1,5 @@
-//! Keys: cases from Agrona's deadline timer wheel.
+//! Keys: they are distinct, tell what is pending, and cancel in batches. The first case is from
+//! Agrona's deadline timer wheel.
 
 use std::collections::HashSet;
 
