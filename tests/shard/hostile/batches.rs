@@ -1,5 +1,5 @@
-//! Batches in the hands of user code that panics: a caller's keys while the batch is dropped, and the
-//! loop over it. Keys that panic otherwise are in `tests/misbehaviour`, for a `Timer`.
+//! A batch in the hands of user code that panics: a caller's keys while the batch is dropped. Keys that
+//! panic otherwise are in `tests/misbehaviour`, for a `Timer`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 

@@ -1,4 +1,4 @@
-//! Panics of payloads' drops. `tests/misbehaviour` has the caller's loop.
+//! Panics of payloads' drops, also in the caller's loop.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
