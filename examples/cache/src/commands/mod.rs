@@ -1,5 +1,5 @@
 //! What commands do. [`table`] lists them; `strings`, `expiry` and `keys` work on a thread's keys,
-//! `client`, `server`, `config` and `pubsub` on clients and on the server.
+//! `client`, `config` and `pubsub` on clients and on the server.
 //!
 //! Semantics and texts are those of Redis 7.0; `tests/differential` compares both.
 
