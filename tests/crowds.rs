@@ -1,5 +1,5 @@
 //! Crowds: thousands of threads that come and go, a thousand at once, sixty shards in a thread, a
-//! thousand timers in turn. No memory is kept, and later calls cost no more than before. (`soak`
+//! few hundred timers in turn. No memory is kept, and later calls cost no more than before. (`soak`
 //! has crowds, too: no timer is lost.)
 //!
 //! A test that measures a whole process (its memory, its threads, its mappings) runs in a process
@@ -62,7 +62,7 @@ fn crowd(threads: Range<usize>, work: Work<'_>, meanwhile: impl FnOnce()) {
 
 /// Threads come and go, a hundred at a time.
 fn waves(work: Work<'_>) {
-    (0..4_000).step_by(100).for_each(|first| crowd(first..first + 100, work, || ()));
+    (0..2_000).step_by(100).for_each(|first| crowd(first..first + 100, work, || ()));
 }
 
 /// Many threads at once.
@@ -306,7 +306,7 @@ fn use_it(timer: &Timer) {
 #[test]
 fn timers_and_the_threads_that_used_them_leave_nothing() {
     /// Rounds before the first measurement; by then everything exists that is kept for good.
-    const WARM_UP: usize = 200;
+    const WARM_UP: usize = 100;
     /// Mappings that the system's allocator may create or split by itself.
     const OWN_MAPPINGS: usize = 8;
     let counts = || (number_of_threads(), number_of_mappings(), in_use());
@@ -324,7 +324,7 @@ fn timers_and_the_threads_that_used_them_leave_nothing() {
         };
         (0..WARM_UP).for_each(one);
         let (threads, mappings, held) = counts();
-        (0..1_000).for_each(one);
+        (0..400).for_each(one);
         let after = counts();
         assert_eq!(after.0, threads, "threads");
         assert!(after.1 <= mappings + OWN_MAPPINGS, "mappings: {mappings}, then {}", after.1);

@@ -15,8 +15,8 @@ static ALLOCATOR: Counting = Counting;
 
 const MIB: isize = 1 << 20;
 
-/// Timers of which a copy would take more than 30 MiB.
-const TIMERS: usize = 500_000;
+/// Timers of which a copy would take more than 6 MiB.
+const TIMERS: usize = 100_000;
 
 /// Bytes that may be allocated however many timers there are.
 const CONSTANT: isize = MIB;
@@ -49,7 +49,7 @@ fn ends_without_a_copy(by_hand: bool) {
 
 /// Sleeps, which shutdown wakes, are not copied either.
 fn sleeps_end_without_a_copy() {
-    const SLEEPS: usize = 200_000;
+    const SLEEPS: usize = 100_000;
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
     let wait = |_| {
         let mut interval = timer.interval_at(timer.now() + HOUR, HOUR);
@@ -68,18 +68,18 @@ fn sleeps_end_without_a_copy() {
 /// Members of a group that come and go leave nothing, however many they were, and however many were
 /// pending at a time.
 fn members_leave_little() {
-    const AT_ONCE: usize = 200_000;
+    const AT_ONCE: usize = 100_000;
     let timer = Timer::builder().clock(ManualClock::new()).shards(1).build().expect("they are within limits");
     let group = timer.group();
     let schedule = || group.schedule_after(HOUR, || ()).expect("the timer is open");
     let mut pending: std::collections::VecDeque<_> = (0..64).map(|_| schedule()).collect();
     let (peak, ()) = peak_of(|| {
-        for _ in 0..1_000_000 {
+        for _ in 0..200_000 {
             pending.push_back(schedule());
             assert!(pending.pop_front().is_some_and(|key| timer.cancel(key)));
         }
     });
-    assert!(peak <= CONSTANT, "a million members take {peak} bytes");
+    assert!(peak <= CONSTANT, "200,000 members take {peak} bytes");
     assert_eq!((group.len(), group.cancel_all()), (64, 64));
 
     let keys: Vec<_> = (0..AT_ONCE).map(|_| schedule()).collect();
