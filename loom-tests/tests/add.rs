@@ -1,4 +1,4 @@
-//! Producers add timers while the clock moves: hazards 1, 2, 3, 5 and 11.
+//! Producers add timers while the clock moves: hazards 1 to 5, and 11.
 
 #![cfg(any(shardwheel_loom, shardwheel_model))]
 #![allow(missing_docs)]
