@@ -213,7 +213,9 @@ const COUNTERS: [(&str, &str, Value<u64>); 9] = [
     ("shardwheel_cancelled_total", "Timers cancelled.", |figures| figures.cancelled),
     ("shardwheel_handed_back_total", "Timers handed back at shutdown.", |figures| figures.handed_back),
     ("shardwheel_extended_total", "Timers put off in their node.", |figures| figures.extended),
-    ("shardwheel_cascaded_total", "Nodes moved to a finer wheel.", |figures| figures.cascaded),
+    ("shardwheel_cascaded_total", "Nodes moved to a finer bucket, or found dead.", |figures| {
+        figures.cascaded
+    }),
     ("shardwheel_swept_total", "Nodes of cancelled timers that a sweep freed.", |figures| figures.swept),
     ("shardwheel_panics_total", "Panics caught in user code.", |figures| figures.panics),
 ];

@@ -93,7 +93,7 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
 
 /// Calls `Advancer::next_due`.
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
-    advancer.next_due(recurs).map(|due| match due {
+    advancer.take_due(recurs).map(|due| match due {
         shard::Due::Fired(fired) => DueTimer::Fired(fired),
         shard::Due::Recurring(running, payload) => DueTimer::Recurring(RunningTimer(running), payload),
     })

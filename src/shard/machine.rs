@@ -50,10 +50,14 @@
 //!    it stores in `sealed` the last tick of a short window that contains `now`, and passes a
 //!    SeqCst fence. Then it finds the first bucket with a bit that expires after `flushed` and at
 //!    or before `sealed`. When it has taken that one, it finds the next.
-//! 2. It empties the inbox.
+//! 2. It empties the inbox, and then does the share of background work that is due. (The early
+//!    cascade, which is a part of that, may store `flushed`, as in step 4.)
 //! 3. For each bucket that expires at or before `now` and had a bit set, it clears the bucket's
 //!    bits, then swaps each such list for an empty one of the next round.
 //! 4. It stores `flushed` (Release) when it has done with the tick.
+//!
+//! A timer that is due leaves its node by a swap of the word: to `Free`, or in a `Timer`, whose timers
+//! may recur, to `Running`, and to `Free` by a second swap.
 //!
 //! So it passes one fence for a window, not one at each tick.
 //!
@@ -96,14 +100,19 @@
 //!
 //! # Sleep
 //!
-//! To sleep, the advancer stores in `wake_up_to` the tick before the earliest one that it has in
-//! hand or in its private wheels, passes a SeqCst fence, and only then looks at the bits and the
-//! inbox. If it finds something earlier, it lowers `wake_up_to` and its answer. If no timer is
-//! pending then, it looks no further, and every timer wakes it: a producer counts its timer before
-//! its own fence. A producer loads `wake_up_to` after that fence. Its fence comes after it has set
-//! the bit (for the inbox: after the push; for a node that is reused in place: after the store of
-//! the node's word). If the producer's fence comes first, the advancer's look sees the bit. If the
-//! advancer's comes first, the producer sees `wake_up_to`, and wakes the advancer (see
+//! To sleep, the advancer
+//!
+//! 1. stores in `wake_up_to` the tick before the earliest one that it has in hand or in its private
+//!    wheels, or the last tick if there is none: then every timer wakes it;
+//! 2. passes a SeqCst fence;
+//! 3. ends here if no timer is pending: a producer counts its timer before its own fence;
+//! 4. looks at the bits and the inbox. If it finds something earlier, it lowers `wake_up_to` and its
+//!    answer.
+//!
+//! A producer loads `wake_up_to` after its own fence. Its fence comes after it has set the bit (for
+//! the inbox: after the push; for a node that is reused in place: after the store of the node's
+//! word). If the producer's fence comes first, the advancer's look sees the bit. If the advancer's
+//! comes first, the producer sees `wake_up_to`, and wakes the advancer (see
 //! [`advancer_waker`](super::shared::advancer_waker)) once it has left its lane. The bit comes
 //! before the push, so the advancer may wake for nothing. It never wakes too late.
 //!
@@ -366,13 +375,13 @@ impl<T> Shared<T> {
     #[inline]
     #[must_use]
     fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick) -> bool {
-        // Step 1.
+        // The producer's step 1.
         let flushed = self.clock.flushed();
         if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
             if let Some(wheel) = self.wheel_or_new(slot.level, flushed) {
                 let (index, stripe) = (self.geometry.index(slot), id as usize % STRIPES);
-                // Steps 2 to 4.
+                // The producer's steps 2 to 4.
                 wheel.mark(slot.number, index, stripe);
                 // One fence for the seal and for the sleep: the push may come after it, because the
                 // bit came before.
@@ -384,7 +393,7 @@ impl<T> Shared<T> {
                 }
             }
         }
-        // Step 5.
+        // The producer's step 5.
         self.inbox.push(id, node.next());
         self.must_wake(deadline)
     }
@@ -458,7 +467,7 @@ impl<T> Advancer<T> {
     /// Takes in what was deferred, and the inbox.
     #[inline(never)]
     fn take_in_newcomers(&mut self) {
-        // Step 2. Before the deferred are placed: what is pushed meanwhile waits for the next
+        // The advancer's step 2. Before the deferred are placed: what is pushed meanwhile waits for the next
         // advance.
         let mut next = self.shared.inbox.take();
         // Nodes that are deferred again come after these.
@@ -629,7 +638,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Fires the next timer that is due, if there is one up to the clock.
+    /// Fires the next timer that is due, if there is one up to the clock: of a shard by itself. A
+    /// `Timer` fires by [`take_due`](Self::take_due), which lets a timer recur. Both take a timer out by [`next_taken`](Self::next_taken).
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         if self.flushed >= self.now && !self.hands.hold_due() {
@@ -643,8 +653,9 @@ impl<T> Advancer<T> {
         Some(Fired { key, deadline, payload })
     }
 
-    /// Lets `take` take out the next timer that is due. Places anew a node whose timer has been put
-    /// off or cancelled meanwhile.
+    /// Lets `take` take out the next timer that is due; `None` if nothing is due any more, which is
+    /// what a caller stops at. Places anew a node whose timer has been put off or cancelled
+    /// meanwhile.
     #[inline]
     pub(super) fn next_taken<O>(
         &mut self,

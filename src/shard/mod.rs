@@ -15,12 +15,12 @@
 //! | worn out | said of a node that has had its last version; it is not used again |
 //! | segment | an array of nodes, 2 MiB at most where a node is not large |
 //! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. A bucket *expires* at the first tick of its slot |
-//! | stripe | one of the 16 lists of a bucket; the node's number chooses it |
+//! | stripe | one of the 16 lists of a bucket (a *list* in the guide); the node's number chooses it |
 //! | round | how often the wheel has gone round before a slot; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
 //! | overflow wheel | any wheel but the finest; made when first needed |
 //! | cascade | nodes of an overflow bucket go to finer buckets when it expires; or *early*, in shares, before that |
-//! | lead | the time in which an overflow bucket is cascaded early: the span of a bucket of its level, before it expires |
+//! | lead | the time in which an overflow bucket is cascaded early: the span of a bucket of its level, before it expires. In wheels of 2,048, the bucket of ticks 2,048 to 4,095 is emptied during ticks 0 to 2,047 |
 //! | crowd | more timers than `FEW_PENDING`, so many that the advancer wakes for a lead |
 //! | inbox | a stack for nodes whose bucket is sealed, belongs to another round, or has no memory for its wheel |
 //! | sealed | the last tick that is closed to producers' pushes, the end of a *window* of a few ticks |
@@ -28,12 +28,14 @@
 //! | advancer | the one consumer: moves the clock, fires, frees; its handle of what both halves share is the `Consumer` |
 //! | linked, in hand | said of a node in a list, the inbox included; of one that the advancer has taken out of its list |
 //! | list, chain | where nodes wait; a list that the advancer has taken and walks |
+//! | drain | from an advance until its iterator has yielded `None` or is dropped: timers are taken out |
+//! | upkeep, rest | the background work that a move of the clock does a share of; the moves between two shares |
 //! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
 //! | deferred | in hand, and left to the next advance, because a producer is at work in it, or because it was armed again for a tick that is past |
 //! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it: when its bucket is due, or before that in a *sweep* |
 //! | lane | what one thread has to itself in a shard; a *common* lane serves threads that have none, a call at a time |
 //! | revoked | said of a lane from which the advancer takes the free nodes that an idle thread keeps |
-//! | retired | given up: a node, which is free at once; memory, which readers that found it before may still read |
+//! | retired | given up: a node, which is free at once; or memory, which readers that found it before may still read |
 //! | excess, leftovers | memory that what is pending does not need; free and dead nodes that keep such memory |
 //! | participant, pinned | one reader of memory that may be retired; while it is pinned, nothing that it has found goes away |
 //! | `Stay`, `Keep` | proof, for the compiler, that a node's segment, or what a table holds, does not go away |
@@ -67,8 +69,8 @@
 //!
 //! Each uses those below it, and `key`, the public name of a timer; only `Advancer::scheduler` looks
 //! up. Outside of this folder, `crate::size` has sizes that differ for fuzzers and models, and
-//! `crate::sync` the atomics: there, `hint` and `Trace` matter only in a model, and what is in
-//! `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
+//! `crate::sync` the atomics: there, `hint` and `Trace` matter only in a model (calls named `model_` do nothing elsewhere), and
+//! what is in `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
 //! an ordering is strong enough, why a call is sound, and what a pin keeps.
 
 pub(crate) mod advancer;

@@ -8,7 +8,16 @@
 //!
 //! A timer's way down: [`Timer`], [`ShardHandle`], [`Scheduler`](crate::Scheduler). Its way back: a
 //! driver's thread, its pool, the shard's worker, the [`Advancer`](crate::Advancer), and the handle
-//! again, which runs it under its guard.
+//! again, which runs it under its guard. By function: `PoolThread::visit_all`, `Pool::next`, `visit`,
+//! `Worker::turn`, `Advancer::take_due`, `Worker::fire`, `ShardHandle::run`, `PanicGuard::run`. With
+//! an executor, `fire` calls `hand_over`; a thread of the executor calls `Job::run`, and a recurring
+//! timer comes back by `send_back`.
+//!
+//! What a timer does (a callback, a waker, a value) is a *task*; the shard sees it as a payload. Taken
+//! out to run, it is a `DueTask`; given to an executor, a `Job`.
+//!
+//! A turn runs 1,024 timers at most (`BUDGET` in `threads/worker.rs`); the rest is due still, and
+//! comes first in the next turn.
 //!
 //! Invariants: a callback never runs early, and user code runs while no lock is held and no epoch
 //! is pinned.
@@ -22,7 +31,7 @@
 //! | `handle` | `Timer` and `WeakTimer`. |
 //! | `end` | What all handles share. The shutdown, and what had not fired. |
 //! | [`threads`] | The threads: which of them visits which shard, and what a visit does. |
-//! | `shard` | A shard as all sides share it. Runs a task, here or on an executor. A thread's own shard. |
+//! | `shard` | Not `crate::shard`: a shard with what a `Timer` adds, as all sides share it. Runs a task, here or on an executor. A thread's own shard. |
 //! | [`task`] | The payload of a node: what it does, how it is stored, its membership of a group. |
 //! | `time` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `guard` | Runs user code and survives its panics. |

@@ -9,7 +9,7 @@
 //! to one that it has passed. So the walk starts again if it met a busy node, or if the count of
 //! moves shows that a move ended meanwhile.
 //!
-//! A producer that sees `closed` does not complete a move (see `Scheduler::relocate`). A move whose
+//! A producer that sees `closed` does not complete a move (see `Scheduler::move_timer`). A move whose
 //! producer does not see it is caught: its old node is pending, busy or cancelled.
 //!
 //! - *Pending*: the walk takes the timer there.

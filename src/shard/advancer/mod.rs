@@ -89,6 +89,7 @@ use crate::tick::Tick;
 /// # Ok::<(), shardwheel::ScheduleError<char>>(())
 /// ```
 pub struct Advancer<T> {
+    /// Derefs to `Shared`; `node`, `keep` and `next_expiration` are the consumer's own.
     pub(super) shared: Consumer<T>,
     pub(super) now: Tick,
     pub(super) flushed: Tick,

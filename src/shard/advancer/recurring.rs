@@ -1,4 +1,4 @@
-//! Timers that recur: one node and one key for all occurrences.
+//! How a `Timer` fires, whose timers may recur: one node and one key for all occurrences.
 //!
 //! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere.
 //! A [`RearmTicket`] is the only right to that node. The thread that runs the payload gives payload
@@ -53,7 +53,7 @@ impl RearmTicket {
 
 impl<T> Advancer<T> {
     /// Takes out the next timer that is due. If `recurs` is true of its payload, the node is kept.
-    pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
+    pub(crate) fn take_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
         let (key, deadline, (after, payload)) = self.next_taken(|hand, word| {
             let (after, payload) = hand.run(word, &recurs)?;
             Some((after.map_err(|(vacant, has_fired)| (hand.freed(vacant), has_fired)), payload))

@@ -2,13 +2,14 @@
 //! goes back to the system.
 //!
 //! 1. The advancer sets the bit of a freed node in a bitmap of its own. When they are enough for a
-//!    batch, it goes through the bitmap once and gives its words to the slab, one
-//!    read-modify-write for up to 64 nodes. So nodes are handed out in memory order.
+//!    batch, it goes through the bitmap once and gives its words to the slab, three
+//!    read-modify-writes for up to 64 nodes. So nodes are handed out in memory order.
 //! 2. The thread whose nodes complete a segment, the advancer or a producer that gives back what
-//!    it took, marks the segment as empty ([`Slab::retire_one`]).
-//! 3. The rule: while more is mapped than twice what is pending, and one segment, the advancer
-//!    takes a marked segment out of the table at each upkeep that gives no memory to the system:
-//!    about every second move of the clock once it is at work, every 64th before.
+//!    it took, marks the segment as empty (`Slab::mark_empty`).
+//! 3. The rule: while more is mapped than twice what is pending and one segment more, the advancer
+//!    takes a marked segment out of the table ([`Slab::retire_one`]). A step either takes one out or
+//!    unmaps one, so while there is work a segment goes at every second move of the clock; before,
+//!    a step is every 64th.
 //! 4. When the readers of that segment have unpinned, it is unmapped.
 //!
 //! The one segment goes too when nothing is pending, once half of its nodes have been used. Until

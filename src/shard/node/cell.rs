@@ -134,7 +134,7 @@ impl<T> Node<T> {
         // Ordering: Relaxed, published by the Release of the word in `fill`.
         self.base.store(deadline, Ordering::Relaxed);
         // The caller took the node from the free bits: the Acquire in `FreeBits::take` pairs with
-        // the Release in `give`, which comes after the last store of this word.
+        // the Release in `set`, which comes after the last store of this word.
         let word = self.peek();
         debug_assert!(word.is(Status::Free));
         (!word.is_last_version()).then_some(Vacant { node: self, word })

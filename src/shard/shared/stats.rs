@@ -89,8 +89,8 @@ pub struct ShardStats {
     pub extended: u64,
     /// Reschedules that moved the timer to another node.
     pub moved: u64,
-    /// Nodes taken out of a bucket of an overflow wheel, dead ones included, or relinked because
-    /// their timer had been put off.
+    /// Nodes moved from an overflow bucket to a finer one, or found dead there; and nodes relinked
+    /// because their timer had been put off.
     pub cascaded: u64,
     /// Timers put into a cancelled timer's node, which stayed in its list.
     pub reused: u64,

@@ -1,5 +1,5 @@
 //! Which calls have set the pending timers. The thread that asks does all the work: it looks at
-//! each node that has memory, and reads its timer's tag (see [`place`](crate::timer::shard)).
+//! each node that has memory, and reads its timer's tag (see [`tag`](crate::timer::shard)).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@
 //! The advancer then lies in the [slot](crate::timer::shard), and the shutdown takes it from
 //! there. The worker finds the slot empty when the user code returns.
 //!
-//! At last the shutdown stops the threads: see [`drivers`](crate::timer::threads). It joins those that
+//! At last the shutdown stops the threads: see [`threads`](crate::timer::threads). It joins those that
 //! have ended, so nothing of them is left when it returns. A thread that the shutdown does not wait
 //! for continues by itself. So does a thread that still drops the executor after [`GRACE`].
 

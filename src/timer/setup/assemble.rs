@@ -19,7 +19,7 @@ use crate::sync::{Mutex, Ordering, mpsc, now, thread};
 use crate::timer::end::Inner;
 use crate::timer::handle::Timer;
 use crate::timer::shard::{ShardHandle, Shards, cores};
-use crate::timer::threads::{Drivers, Notifier, Pool, PoolThread, ShardWaker, Worker, patience_and_slack};
+use crate::timer::threads::{Drivers, Notifier, Pool, PoolThread, ShardWaker, Worker, patience_and_leeway};
 use crate::timer::time::{Time, nanos};
 
 /// The most shards that a timer can have: each may need a thread.
@@ -183,7 +183,7 @@ impl TimerBuilder {
             Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
         };
         let pool = |pool| {
-            let notifier = Notifier::new(each, drivers, patience_and_slack(time.tick()));
+            let notifier = Notifier::new(each, drivers, patience_and_leeway(time.tick()));
             let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
             let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
             Ok(Pool::new(notifier, workers))

@@ -5,7 +5,7 @@
 //! worker that finds the slot empty afterwards has been shut down.
 //!
 //! A shutdown takes the advancer from the slot where it must not wait for the user code: see
-//! [`drive`](crate::timer::end).
+//! [`end`](crate::timer::end).
 //!
 //! # Who writes what
 //!

@@ -48,7 +48,9 @@ impl Deref for Stats {
     }
 }
 
-/// What one shard of a `Timer` has done, or all shards together.
+/// What one shard of a `Timer` has done, or all shards together. What a user of a `Timer` cannot
+/// influence (timers moved to another node, nodes used again where they stand) is in
+/// [`ShardStats`](crate::ShardStats) alone.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Figures {
@@ -65,7 +67,8 @@ pub struct Figures {
     pub handed_back: u64,
     /// Reschedules to a later deadline that left the timer in its node.
     pub extended: u64,
-    /// Nodes moved to a finer wheel, or relinked because they were found before their deadline.
+    /// Nodes moved from an overflow bucket to a finer one, or found dead there; and nodes relinked
+    /// because their timer had been put off.
     pub cascaded: u64,
     /// Nodes of cancelled timers that a sweep freed.
     pub swept: u64,

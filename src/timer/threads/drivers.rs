@@ -24,10 +24,10 @@ pub enum Drivers {
     OnePerShard,
 }
 
-/// The patience and the slack of a [`Notifier`](crate::timer::threads::Notifier) for a tick of that
+/// The patience and the leeway of a [`Notifier`](crate::timer::threads::Notifier) for a tick of that
 /// length. Together they are no more than the 10 ms, or two ticks, for which a callback may hold up
 /// other shards.
-pub(crate) fn patience_and_slack(tick: Nanos) -> (Nanos, Nanos) {
+pub(crate) fn patience_and_leeway(tick: Nanos) -> (Nanos, Nanos) {
     const BOUND: Nanos = 10_000_000;
     (BOUND.saturating_sub(tick).max(tick), tick.min(BOUND / 2))
 }

@@ -1,6 +1,7 @@
 //! The threads that visit a `Timer`'s shards.
 //!
-//! A *pool* has shards, and as many threads, its *drivers*. By default a `Timer` has one pool; with
+//! A *pool* has shards, and as many threads, its *drivers*. A driver visits shards, and one of those
+//! that do leads; or it is *spare*. By default a `Timer` has one pool; with
 //! [`Drivers::OnePerShard`], or pinned to cores, it has a pool for each shard. Each shard has a
 //! *worker*, which lies in the pool unless a thread is at work with it. A pool that a manual clock
 //! or a [`Driver`](super::Driver) visits has no threads.
@@ -11,11 +12,10 @@
 //! - The *leader* sleeps until the first of the shards is due, visits one shard after the other,
 //!   and sleeps again. So a timer whose work is small wakes one thread a tick, however many shards
 //!   it has.
-//! - The other threads are *spare*, and sleep. The first of them is the *watchdog*. It looks at the
-//!   shards when one of them could be late because the leader has not come back from a visit. If
-//!   one is, the watchdog becomes a driver that visits shards, and calls a spare thread for each
-//!   further shard that is ready.
-//! - A driver that comes back from a visit and finds a shard a tick late calls one spare thread.
+//! - The spare drivers sleep. The first of them is the *watchdog*. It looks at the shards when one of
+//!   them could be late because the leader has not come back from a visit. If one is, the watchdog
+//!   visits shards from then on, and calls a spare driver for each further shard that is ready.
+//! - A driver that comes back from a visit and finds a shard a tick late calls one spare driver.
 //! - A driver that looks for a shard while the leader is in a visit becomes the leader. A driver
 //!   that finds none while the leader sleeps becomes spare.
 //!
@@ -54,7 +54,7 @@
 //! - *A second shard is due while the leader is in a visit.* The leader has ensured, when it began
 //!   the visit, that the watchdog looks in time. A shard whose worker comes back meanwhile is the
 //!   concern of the driver that brings it: it leads from then on.
-//! - *The watchdog becomes a driver.* It makes the next spare thread the watchdog, and notifies it.
+//! - *The watchdog begins to visit.* It makes the next spare driver the watchdog, and notifies it.
 //!
 //! # The end
 //!
@@ -72,7 +72,7 @@ mod visit;
 mod worker;
 
 pub use drivers::Drivers;
-pub(in crate::timer) use drivers::patience_and_slack;
+pub(in crate::timer) use drivers::patience_and_leeway;
 pub(crate) use notifier::Notifier;
 pub(in crate::timer) use notifier::ShardWaker;
 pub(crate) use pool::Pool;

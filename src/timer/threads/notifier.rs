@@ -24,7 +24,7 @@ pub(crate) struct Notifier {
     pub(super) patience: Nanos,
     /// How much later than that the watchdog may look; also, for how long visits that end hold up
     /// other shards before a spare thread helps.
-    pub(super) slack: Nanos,
+    pub(super) leeway: Nanos,
     // The rest is written by drivers, under the pool's lock.
     leader: CachePadded<AtomicUsize>,
     /// When the leader began its visit, or [`RESTING`].
@@ -38,12 +38,12 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// For a pool with so many drivers, each with a thread or, in an event loop, without. The first
     /// of them leads.
-    pub(crate) fn new(shards: usize, drivers: usize, (patience, slack): (Nanos, Nanos)) -> Arc<Self> {
+    pub(crate) fn new(shards: usize, drivers: usize, (patience, leeway): (Nanos, Nanos)) -> Arc<Self> {
         Arc::new(Self {
             requested: (0..shards).map(|_| CachePadded::new(AtomicBool::new(false))).collect(),
             parkers: (0..drivers).map(|_| CachePadded::new(Parker::new())).collect(),
             patience,
-            slack,
+            leeway,
             leader: CachePadded::new(AtomicUsize::new(0)),
             busy_since: AtomicU64::new(RESTING),
             watchdog: AtomicUsize::new(drivers),
@@ -67,7 +67,7 @@ impl Notifier {
         // Ordering: Release, pairs with `take_request`: what the request is about is visible. A
         // read-modify-write continues the release sequences of earlier requests.
         self.requested[shard].swap(true, Ordering::Release);
-        // Ordering: SeqCst, see the module docs of `drivers`.
+        // Ordering: SeqCst, see the module docs of `threads`.
         fence(Ordering::SeqCst);
         self.notify(self.leader());
         if let Some(since) = self.busy_since() {
@@ -111,7 +111,7 @@ impl Notifier {
         self.leader.store(driver, Ordering::Relaxed);
         // Ordering: Relaxed, the fence orders it.
         self.busy_since.store(now.max(RESTING + 1), Ordering::Relaxed);
-        // Ordering: SeqCst, see the module docs of `drivers`.
+        // Ordering: SeqCst, see the module docs of `threads`.
         fence(Ordering::SeqCst);
     }
 
@@ -136,7 +136,7 @@ impl Notifier {
     pub(super) fn announce_look(&self, looks_at: Nanos) {
         // Ordering: Relaxed, the fence orders it.
         self.looks_at.store(looks_at, Ordering::Relaxed);
-        // Ordering: SeqCst, see the module docs of `drivers`.
+        // Ordering: SeqCst, see the module docs of `threads`.
         fence(Ordering::SeqCst);
     }
 
@@ -144,7 +144,7 @@ impl Notifier {
     pub(super) fn ensure_look(&self, by: Nanos) {
         // Ordering: Relaxed, see `leader`.
         let looks_at = self.looks_at.load(Ordering::Relaxed);
-        if looks_at > by.saturating_add(self.slack) {
+        if looks_at > by.saturating_add(self.leeway) {
             self.notify(self.watchdog());
         }
     }

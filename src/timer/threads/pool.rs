@@ -306,7 +306,7 @@ impl<W> PoolState<W> {
                 continue;
             }
             first = first.min(due);
-            late += usize::from(due.max(since).saturating_add(notifier.slack) <= now);
+            late += usize::from(due.max(since).saturating_add(notifier.leeway) <= now);
             if due <= now && !all {
                 break;
             }

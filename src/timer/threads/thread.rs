@@ -1,4 +1,4 @@
-//! A thread that visits shards: see [`drivers`](crate::timer::threads).
+//! A thread that visits shards: see [`threads`](crate::timer::threads).
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@
 //! user code runs under a guard: a panic in it does not end the worker.
 //!
 //! One thread at a time runs a worker, and that thread alone writes its fields: a driver (see
-//! [`drivers`](crate::timer::threads)), or the thread that moves a manual clock.
+//! [`threads`](crate::timer::threads)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Worker {
             return None;
         }
         let advancer = self.advancer.as_mut()?;
-        let due = advancer.next_due(Task::recurs);
+        let due = advancer.take_due(Task::recurs);
         if due.is_none() {
             advancer.end_drain();
         }

@@ -18,7 +18,7 @@ fn advance(
 ) -> Vec<(Tick, u32)> {
     let mut seen = Vec::new();
     advancer.move_to(now);
-    while let Some(due) = advancer.next_due(|&payload| payload >= RECURS) {
+    while let Some(due) = advancer.take_due(|&payload| payload >= RECURS) {
         match due {
             Due::Fired(Fired { deadline, payload, .. }) => seen.push((deadline, payload)),
             Due::Recurring(running, payload) => {
@@ -183,7 +183,7 @@ fn dead_nodes_are_swept_when_running_timers_were_stopped() {
     dead.into_iter().for_each(|key| assert!(scheduler.cancel(key).is_some()));
     let mut out = Vec::new();
     advancer.move_to(10);
-    while let Some(due) = advancer.next_due(|_| true) {
+    while let Some(due) = advancer.take_due(|_| true) {
         let Due::Recurring(ticket, payload) = due else { panic!("it recurs") };
         out.push((ticket, payload));
     }

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use super::*;
 
 const MILLIS: Nanos = 1_000_000;
-/// Patience and slack.
+/// Patience and leeway.
 const LIMITS: (Nanos, Nanos) = (9 * MILLIS, MILLIS);
 
 /// A pool with a thread for each shard; the shards are due at these times.
@@ -128,7 +128,7 @@ fn a_request_wakes_a_watchdog_that_would_look_too_late() {
     let pool = pool([5 * MILLIS, 7 * MILLIS, NEVER]);
     assert_eq!(wakes(&pool, 0, 5 * MILLIS), Ok(0));
     assert_eq!(wakes(&pool, 1, 6 * MILLIS), Err(16 * MILLIS));
-    assert!(!is_notified(&pool, 1, || pool.notifier.ensure_look(15 * MILLIS)), "it looks within the slack");
+    assert!(!is_notified(&pool, 1, || pool.notifier.ensure_look(15 * MILLIS)), "it looks within the leeway");
     assert!(is_notified(&pool, 1, || pool.notifier.request(2)), "of shard 2 it would look at 14 ms");
     assert_eq!(wakes(&pool, 1, 6 * MILLIS), Err(14 * MILLIS));
     assert!(!is_notified(&pool, 1, || pool.notifier.request(2)));
