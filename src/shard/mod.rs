@@ -3,6 +3,8 @@
 //!
 //! # Words
 //!
+//! For [`machine`]:
+//!
 //! | word | meaning |
 //! |---|---|
 //! | timer | a payload and a deadline, a tick; the service that runs shards is always "`Timer`" |
@@ -12,9 +14,8 @@
 //! | busy | said of a node in which a producer is at work: its status is `Cancelling` |
 //! | key | names a node and a generation, so one timer for ever |
 //! | generation | the *era* of the node's segment and the node's *version*: never the same twice |
-//! | worn out | said of a node that has had its last version; it is not used again |
-//! | segment | an array of nodes, 2 MiB at most where a node is not large |
-//! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. A bucket *expires* at the first tick of its slot |
+//! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. |
+//! | expires | said of a bucket at the first tick of its slot: that is when it has to be emptied |
 //! | stripe | one of the 16 lists of a bucket (a *list* in the guide); the node's number chooses it |
 //! | round | how often the wheel has gone round before a slot; a push fails on a list of another round |
 //! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
@@ -33,6 +34,13 @@
 //! | overdue | in hand, and due at or before *flushed*: it came too late for a bucket |
 //! | deferred | in hand, and left to the next advance, because a producer is at work in it, or because it was armed again for a tick that is past |
 //! | dead | a cancelled node that is still linked: its thread puts its next timer into it, or the advancer frees it when it meets it: when its bucket is due, or before that in a *sweep* |
+//!
+//! For [`memory`] and the lanes:
+//!
+//! | word | meaning |
+//! |---|---|
+//! | worn out | said of a node that has had its last version; it is not used again |
+//! | segment | an array of nodes, 2 MiB at most where a node is not large |
 //! | lane | what one thread has to itself in a shard; a *common* lane serves threads that have none, a call at a time |
 //! | revoked | said of a lane from which the advancer takes the free nodes that an idle thread keeps |
 //! | retired | given up: a node, which is free at once; or memory, which readers that found it before may still read |
