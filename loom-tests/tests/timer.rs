@@ -52,12 +52,13 @@ fn drive(clock: &ManualClock, ticks: u32) -> impl FnOnce() + use<> {
     move || driver.join().expect("the driver does not panic")
 }
 
-/// If the poll is pending, its waker is woken; then the sleep is over.
-#[test]
-fn hazard_12_polled_while_it_fires() {
-    model(|| {
+/// If the poll is pending, the waker that it brought is woken; then the sleep is over.
+fn polled_while_it_fires(another: bool) {
+    model(move || {
         let (clock, timer) = small_timer();
-        let (mut sleep, woken, waker) = sleeping(&timer);
+        let (mut sleep, first, waker) = sleeping(&timer);
+        let (second, other) = CountingWake::waker();
+        let (waker, woken) = if another { (other, second) } else { (waker, first) };
         let driven = drive(&clock, 2);
         let polled = poll(&mut sleep, &waker);
         driven();
@@ -66,6 +67,11 @@ fn hazard_12_polled_while_it_fires() {
         assert!(polled.is_ready() || woken.count() == 1, "told to wait, and not woken");
         assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
     });
+}
+
+#[test]
+fn hazard_12_polled_while_it_fires() {
+    polled_while_it_fires(false);
 }
 
 /// The clock reaches tick `deadline` while a poll brings another waker. The poll is ready, or that
@@ -111,6 +117,11 @@ fn hazard_12_another_waker_while_there_is_no_room() {
         assert!(poll(&mut sleep, &waker).is_pending(), "refused, an hour early");
         other.join().expect("it is refused");
     });
+}
+
+#[test]
+fn hazard_12_the_waker_is_replaced_while_it_fires() {
+    polled_while_it_fires(true);
 }
 
 #[test]

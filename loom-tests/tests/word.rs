@@ -67,6 +67,21 @@ fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) {
 }
 
 #[test]
+fn hazard_4_fire_against_a_question() {
+    contend(1, &[1], ask, None);
+}
+
+#[test]
+fn hazard_4_fire_against_cancel() {
+    contend(1, &[1], cancel, None);
+}
+
+#[test]
+fn hazard_4_extend_against_fire() {
+    contend(1, &[1], extend, None);
+}
+
+#[test]
 fn hazard_4_extend_against_a_question() {
     contend(1, &[1], ask, Some(extend));
 }

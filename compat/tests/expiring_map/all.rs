@@ -3,8 +3,8 @@
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
@@ -90,6 +90,28 @@ fn retain_removes_no_other_entry_than_that_which_it_has_shown() {
     assert_eq!((map.len(), map.peek(&2)), (1, None));
     clock.advance(SECOND);
     assert_eq!((map.len(), reports.lock().unwrap().len()), (0, 2));
+}
+
+#[test]
+fn a_loop_and_a_predicate_may_use_the_map_in_any_way() {
+    let scene = filled(20);
+    let map = &scene.map;
+    for (key, value) in map.iter() {
+        map.insert(key, *value + 1, HOUR).unwrap();
+        map.insert(key + 40, 0, HOUR).unwrap();
+        assert!(map.remove(&(key + 40)).is_some() && map.extend(&key, 2 * HOUR));
+    }
+    assert_eq!(map.iter().filter(|(_, value)| **value % 10 == 1).count(), 20);
+    map.retain(|key, _| {
+        map.retain(|inner, _| inner != key);
+        map.len() > 5 // each was removed by the inner call
+    });
+    assert_eq!((map.len(), scene.pending()), (0, 0));
+    (0..20).for_each(|key| _ = map.insert(key, 0, HOUR).unwrap());
+    for _entry in map.drain() {
+        map.clear();
+    }
+    assert_eq!((map.len(), scene.pending()), (0, 0));
 }
 
 /// A key and a value that panic in the call of the user's code that is armed.
@@ -189,6 +211,21 @@ fn user_code_that_panics_leaves_the_map_whole() {
 }
 
 #[test]
+fn a_predicate_that_panics_keeps_the_entries_that_it_was_not_asked_about() {
+    let scene = filled(10);
+    let mut asked = Vec::new();
+    assert!(is_panic(|| scene.map.retain(|key, _| {
+        asked.push(*key);
+        assert!(asked.len() < 4, "the fourth");
+        false
+    })));
+    assert_eq!((scene.map.len(), scene.pending()), (7, 7));
+    assert!(asked[..3].iter().all(|key| scene.map.get(key).is_none()));
+    scene.clock.advance(HOUR);
+    assert_eq!((scene.reports().len(), scene.map.len()), (7, 0));
+}
+
+#[test]
 fn clear_drops_all_values_also_if_a_drop_panics() {
     let armed: &Armed = Box::leak(Box::default());
     let timer = Timer::new().unwrap();
@@ -197,4 +234,36 @@ fn clear_drops_all_values_also_if_a_drop_panics() {
     armed.drop.store(true, Ordering::Relaxed);
     assert!(is_panic(|| map.clear()));
     assert_eq!((map.len(), timer.stats().pending, armed.drops.load(Ordering::Relaxed)), (0, 0, 100));
+}
+
+/// A value whose drop uses the map.
+struct Returns(u32, &'static OnceLock<ExpiringMap<u32, Returns>>);
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        let map = self.1.get().unwrap();
+        assert_eq!(map.iter().count(), map.keys().count());
+        if self.0 > 0 {
+            map.insert(self.0, Returns(self.0 - 1, self.1), HOUR).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_drop_of_a_value_may_use_the_map() {
+    let map: &'static OnceLock<_> = Box::leak(Box::new(OnceLock::new()));
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).build().unwrap();
+    let map = (map.get_or_init(|| ExpiringMap::new(&timer, 100, |_, _, _| ())), map);
+    let (map, home) = map;
+    (0..50).for_each(|key| _ = map.insert(100 + key, Returns(1, home), HOUR).unwrap());
+    map.clear(); // the drops bring key 1 back, each time
+    assert_eq!((map.len(), timer.stats().pending), (1, 1));
+    (0..50).for_each(|key| _ = map.insert(100 + key, Returns(2, home), HOUR).unwrap());
+    map.retain(|key, _| *key < 100);
+    assert_eq!(sorted(map.keys()), [1, 2]);
+    map.drain().for_each(drop);
+    map.clear();
+    map.clear();
+    assert_eq!((map.len(), timer.stats().pending), (0, 0));
 }

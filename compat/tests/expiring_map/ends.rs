@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use shardwheel::{ManualClock, Timer};
+use shardwheel::{Clock, ManualClock, Timer};
 use shardwheel_compat::{ExpiringMap, InsertErrorKind};
 
 use super::{HOUR, SECOND, Scene};
@@ -90,6 +90,63 @@ fn a_map_may_end_in_its_own_report() {
     clock.advance(SECOND);
     assert_eq!((drops.load(Ordering::Relaxed), timer.stats().pending), (10, 0));
     assert!(timer.stats().panics > 0, "it has reported the drops that panicked");
+}
+
+/// A clock that shows what it is set to, in seconds, earlier times as well.
+#[derive(Clone)]
+struct SetClock(Instant, Arc<AtomicU64>);
+
+impl Clock for SetClock {
+    fn now(&self) -> Instant {
+        self.0 + Duration::from_millis(self.1.load(Ordering::SeqCst))
+    }
+}
+
+impl SetClock {
+    fn set(&self, millis: u64) {
+        self.1.store(millis, Ordering::SeqCst);
+    }
+}
+
+/// The timer's tick is an hour: the shard's time is far behind the clock that the calls read.
+#[test]
+fn what_was_found_expired_stays_so_when_the_clock_goes_back() {
+    let clock = SetClock(Instant::now(), Arc::default());
+    let timer = Timer::builder().shards(1).tick(HOUR).clock(clock.clone()).build().unwrap();
+    let reports = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reports);
+    let map = ExpiringMap::new(&timer, 1_000, move |_, _: u64, _: Arc<u64>| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let mut seen_again = 0;
+    for round in 0..200_u64 {
+        let begin = round * 10_000;
+        clock.set(begin + 2_000);
+        map.insert(round, round, SECOND).unwrap();
+        assert!(map.get(&round).is_some());
+        clock.set(begin + 3_000);
+        match round % 4 {
+            0 => assert!(map.get(&round).is_none()),
+            1 => assert!(map.deadline(&round).is_none()),
+            2 => assert!(!map.extend(&round, SECOND)),
+            _ => assert!(map.remove(&round).is_none()),
+        }
+        clock.set(begin + 2_400); // back by 600 ms
+        let seen = [map.get(&round).is_some(), map.deadline(&round).is_some(), map.extend(&round, HOUR)];
+        seen_again += usize::from(seen.contains(&true) || map.remove(&round).is_some());
+    }
+    assert_eq!(seen_again, 0, "of 200");
+    // A new entry counts from there as well.
+    clock.set(1_000_000);
+    map.insert(0, 0, SECOND).unwrap();
+    clock.set(1_994_500);
+    assert_eq!(map.get(&0), None);
+    clock.set(8 * 3_600_000);
+    let begin = Instant::now();
+    while reports.load(Ordering::SeqCst) < 200 && begin.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((reports.load(Ordering::SeqCst), map.len()), (200, 0));
 }
 
 /// It is on the timer itself, not a member of the group.

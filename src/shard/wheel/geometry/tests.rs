@@ -144,6 +144,26 @@ fn first_from_is_the_first() {
 }
 
 /// [`Geometry::choose`] against the slow way: trying each tick of the window.
+/// The buckets that start within a span, counted in 128 bits.
+#[test]
+fn starts_within_agrees_with_its_slow_twin() {
+    let starts = |geometry: Geometry, level: usize, from: Tick, to: Tick| {
+        let size = u128::from(geometry.wheel_size() as u64);
+        let span = size.pow(level as u32);
+        let (first, after) = (u128::from(from).div_ceil(span), u128::from(to) / span + 1);
+        after.saturating_sub(first).min(size) as usize
+    };
+    let (from, to) = (landmarks().into_iter().step_by(5), landmarks().into_iter().step_by(7));
+    for geometry in sizes() {
+        for (from, to) in from.clone().flat_map(|from| to.clone().map(move |to| (from, to))) {
+            for level in 0..geometry.levels() {
+                let count = geometry.starts_within(level, from, to);
+                assert_eq!(count, starts(geometry, level, from, to), "level {level}, {from} to {to}");
+            }
+        }
+    }
+}
+
 #[test]
 fn choose_agrees_with_its_slow_twin() {
     let geometry = Geometry::new(4);
