@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use async_nats::ServerAddr;
 use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
 use order_reconciliation::Streams;
@@ -176,7 +177,9 @@ pub(crate) fn cluster(urls: &str, directory: &Path, stock: u64, check_after: u64
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     // It begins tasks of its own.
     let _guard = runtime.enter();
-    let client = runtime.block_on(async_nats::connect(urls)).expect("a connection");
+    let servers = urls.split(',').map(|url| url.parse::<ServerAddr>().expect("a URL"));
+    let servers = servers.collect::<Vec<_>>();
+    let client = runtime.block_on(async_nats::connect(servers)).expect("a connection");
     let book = Book::new(check_after);
     let (jetstream, taken, last) = (jetstream::new(client), HashMap::new(), BTreeMap::new());
     let mut reader = Reader { jetstream, book, files, payments, stock, taken, last };
