@@ -467,8 +467,8 @@ impl<T> Advancer<T> {
     /// Takes in what was deferred, and the inbox.
     #[inline(never)]
     fn take_in_newcomers(&mut self) {
-        // The advancer's step 2. Before the deferred are placed: what is pushed meanwhile waits for the next
-        // advance.
+        // The advancer's step 2. Before the deferred are placed: what is pushed meanwhile waits for
+        // the next advance.
         let mut next = self.shared.inbox.take();
         // Nodes that are deferred again come after these.
         let deferred = self.hands.deferred.len();
@@ -639,7 +639,8 @@ impl<T> Advancer<T> {
     }
 
     /// Fires the next timer that is due, if there is one up to the clock: of a shard by itself. A
-    /// `Timer` fires by [`take_due`](Self::take_due), which lets a timer recur. Both take a timer out by [`next_taken`](Self::next_taken).
+    /// `Timer` fires by [`take_due`](Self::take_due), which lets a timer recur. Both take a timer out
+    /// by [`next_taken`](Self::next_taken).
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         if self.flushed >= self.now && !self.hands.hold_due() {

@@ -77,9 +77,10 @@
 //!
 //! Each uses those below it, and `key`, the public name of a timer; only `Advancer::scheduler` looks
 //! up. Outside of this folder, `crate::size` has sizes that differ for fuzzers and models, and
-//! `crate::sync` the atomics: there, `hint` and `Trace` matter only in a model (calls named `model_` do nothing elsewhere), and
-//! what is in `plain` is never a model's. `Ordering:`, `SAFETY:` and `Protects:` begin a comment that says why
-//! an ordering is strong enough, why a call is sound, and what a pin keeps.
+//! `crate::sync` the atomics: there, `hint` and `Trace` matter only in a model (calls named `model_`
+//! do nothing elsewhere), and what is in `plain` is never a model's. `Ordering:`, `SAFETY:` and
+//! `Protects:` begin a comment that says why an ordering is strong enough, why a call is sound, and
+//! what a pin keeps.
 
 pub(crate) mod advancer;
 mod key;

@@ -1,9 +1,9 @@
 //! What the two halves of a shard share.
 //!
 //! [`clock`] has the words that the [`machine`](crate::shard::machine) is about. [`consumer`] is
-//! the handle that only the advancer has. [`lanes`] has what each producer has to itself. [`advancer_waker`]
-//! wakes the advancer. [`stats`] has the counters, `counts` their sums over all lanes and when a sweep is
-//! asked for, [`bound`] the limit.
+//! the handle that only the advancer has. [`lanes`] has what each producer has to itself.
+//! [`advancer_waker`] wakes the advancer. [`stats`] has the counters, `counts` their sums over all
+//! lanes and when a sweep is asked for, [`bound`] the limit.
 //!
 //! Here are the wheels that producers add to: one for each level, the overflow wheels made when
 //! needed, by compare-and-swap. They stay until the shard ends.
