@@ -1,11 +1,11 @@
 //! Slack: sleeps that may end a little later are woken together. The same 100,000 sleeps, with more
 //! and more of it.
 //!
-//! `cargo run --release --example slack`
+//! `cargo run --release --example slack`, or with milliseconds of your own: `... slack -- 5 50`
 
 use std::error::Error;
-use std::fs;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use futures::StreamExt;
 use futures::executor::block_on;
@@ -72,5 +72,7 @@ fn sleeps(slack: Duration) -> Result<(), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     println!("{SLEEPS} sleeps that end within {SPREAD:?}:");
     println!(" slack   timer's wake-ups   task's wake-ups  processor time  mean late");
-    [0, 1, 10, 100].map(Duration::from_millis).into_iter().try_for_each(sleeps)
+    let given = env::args().skip(1).map(|millis| millis.parse()).collect::<Result<Vec<_>, _>>()?;
+    let slacks = if given.is_empty() { vec![0, 1, 10, 100] } else { given };
+    slacks.into_iter().map(Duration::from_millis).try_for_each(sleeps)
 }

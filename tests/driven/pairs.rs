@@ -1,12 +1,14 @@
 //! Driven timers with what else a program uses. `tests/README.md` has the table of pairs.
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::mpsc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use shardwheel::ScheduleErrorKind;
 #[cfg(target_os = "linux")]
 use shardwheel::Timer;
+use shardwheel::{Deadline, ScheduleErrorKind, TimeoutError};
 
 use crate::by_hand;
 use crate::support::poll;
@@ -23,8 +25,7 @@ fn windows_on_a_driven_timer() {
     let (sender, receiver) = mpsc::channel();
     timer.schedule_within(50 * SECOND..=60 * SECOND, move || sender.send(()).unwrap()).unwrap();
     let mut sleep = timer.sleep_within(45 * SECOND..=59 * SECOND);
-    let never = std::future::pending::<()>();
-    let mut limit = Box::pin(timer.timeout_within(30 * SECOND..=58 * SECOND, never));
+    let mut limit = Box::pin(timer.timeout_within(30 * SECOND..=58 * SECOND, pending::<()>()));
     assert!(poll(&mut sleep, Waker::noop()).is_pending() && poll(&mut limit, Waker::noop()).is_pending());
     let mut ended = Vec::new();
     while timer.stats().pending > 0 {
@@ -37,6 +38,23 @@ fn windows_on_a_driven_timer() {
     assert!(receiver.try_recv().is_ok());
     assert!(poll(&mut sleep, Waker::noop()).is_ready() && poll(&mut limit, Waker::noop()).is_ready());
     let [30..58, 45..59, 50..60] = ended[..] else { panic!("not in their windows: {ended:?}") };
+}
+
+/// A time limit that ends at an inherited deadline looks at the clock itself; one that ends by itself
+/// waits for a turn.
+#[test]
+fn an_inherited_deadline_needs_no_turn() {
+    let (clock, timer, mut driver) = by_hand();
+    let mut own = pin!(timer.timeout(SECOND, pending::<()>()));
+    let deadline = Deadline { at: timer.now() + SECOND };
+    let mut inherited = pin!(deadline.sync_scope_by(&timer, || timer.timeout(60 * SECOND, pending::<()>())));
+    let elapsed = Poll::Ready(Err(TimeoutError::Elapsed));
+    assert!(poll(&mut own, Waker::noop()).is_pending() && poll(&mut inherited, Waker::noop()).is_pending());
+    clock.advance(SECOND);
+    assert_eq!(poll(&mut inherited, Waker::noop()), elapsed);
+    assert!(poll(&mut own, Waker::noop()).is_pending());
+    driver.turn();
+    assert_eq!(poll(&mut own, Waker::noop()), elapsed);
 }
 
 /// A group ends its members on the loop; the driver goes on until the timer ends.

@@ -8,9 +8,6 @@ use crate::at_every_request;
 use crate::support::allocator::short;
 use crate::support::ledger::{Ledger, Payload};
 
-/// Timers of a crowd: more than a segment holds.
-const MANY: usize = 70_000;
-
 type Shard = (Scheduler<Payload>, Advancer<Payload>);
 
 pub(crate) fn small_shard() -> Shard {
@@ -58,14 +55,20 @@ fn schedule_for_every_wheel() {
     });
 }
 
-/// Scheduling more timers than a segment holds.
+/// Scheduling more timers than a segment holds: 256 of these payloads.
 #[test]
 fn schedule_beyond_a_segment() {
     at_every_request(|| {
-        let (shard, ledger) = (small_shard(), Ledger::default());
-        let set = |number| schedule(&shard.0, &ledger, 1 + number as Tick);
-        let set = (0..MANY).filter_map(set).count();
-        end(shard, &ledger, set);
+        let (scheduler, mut advancer) = shard(&Config::default());
+        let ledger = Ledger::default();
+        let set = |&deadline: &Tick| {
+            let payload = (ledger.payload(), [0_u8; 4096]);
+            short(|| scheduler.schedule(deadline, payload).is_ok())
+        };
+        let set = (1..700).filter(set).count();
+        assert_eq!((scheduler.len(), ledger.living()), (set, set));
+        assert_eq!(advancer.advance(Tick::MAX).count(), set);
+        ledger.check_drops();
     });
 }
 

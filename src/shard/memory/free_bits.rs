@@ -179,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_taken_whole_is_put_back_whole() {
+        let free = FreeBits::new(192, 0).expect("there is memory");
+        (0..3).for_each(|_| assert!(free.take_word().is_some()));
+        let given = [(0, !0), (1, !0), (2, 6)];
+        given.into_iter().for_each(|(word, bits)| _ = free.give(word, bits));
+        assert!(!free.take_all());
+        assert_eq!(iter::from_fn(|| free.take_word()).collect::<Vec<_>>(), given);
+    }
+
+    #[test]
     fn all_or_nothing() {
         let free = FreeBits::new(128, 0).expect("there is memory");
         let (word, bits) = free.take_word().unwrap();

@@ -122,11 +122,10 @@ impl<T> Slab<T> {
         // Protects: the node. The advancer may have freed it, and given its segment back.
         let stay = self.stay(dead.node, free, who);
         let (node, era) = self.get(&stay)?;
-        let taken =
-            if era == dead.era { node.reuse(dead.word, deadline)?.without_borrow() } else { return None };
+        let vacant = if era == dead.era { node.reuse(dead.word, deadline)? } else { return None };
         // SAFETY: the caller has just taken the node, so it is in use, and its segment stays.
-        let (node, era) = unsafe { self.owned(dead.node) };
-        Some(OwnedNode { id: dead.node, era, vacant: node.resume(taken), is_linked: true })
+        let vacant = unsafe { vacant.outlive_stay() };
+        Some(OwnedNode { id: dead.node, era, vacant, is_linked: true })
     }
 
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.

@@ -313,6 +313,17 @@ impl<'n, T> Vacant<'n, T> {
         self
     }
 
+    /// The same right, for longer than what kept the node's segment until now.
+    ///
+    /// # Safety
+    ///
+    /// The node's segment stays during `'s`.
+    #[inline(always)]
+    pub(crate) unsafe fn outlive_stay<'s>(self) -> Vacant<'s, T> {
+        // SAFETY: by the caller's promise.
+        Vacant { node: unsafe { &*std::ptr::from_ref(self.node) }, word: self.word }
+    }
+
     /// The right without a borrow, for [`Node::resume`].
     #[inline]
     pub(crate) fn without_borrow(self) -> Unborrowed {

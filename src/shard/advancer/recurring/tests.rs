@@ -113,6 +113,14 @@ fn a_deadline_in_the_past_is_due_at_the_next_advance() {
         assert_eq!(advancer.next_expiration(), Some(late));
         assert!(scheduler.is_pending(key));
     }
+    // Not in the same drain, which would not come to an end.
+    let mut times = 0;
+    let again = |advancer: &mut Advancer<u32>, running, payload| {
+        times += 1;
+        assert_eq!(times, 1);
+        advancer.rearm(running, 3, payload).unwrap();
+    };
+    assert_eq!(advance(&mut advancer, 10, again), [(10, RECURS)]);
     assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
     assert_eq!(advance(&mut advancer, 10, |_, _, _| ()), []);
 }

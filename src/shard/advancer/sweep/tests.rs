@@ -45,6 +45,20 @@ fn a_sweep_is_due_above_three_quarters_of_what_is_tolerated() {
     assert!(advancer.shared.is_sweep_due());
 }
 
+/// Until then each report of a canceller would ask, and wake the advancer.
+#[test]
+fn a_sweep_that_was_not_due_is_asked_for_later() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 1 << 30, DUE + 64);
+    cancel(&scheduler, &keys);
+    assert!(advancer.is_sweeping());
+    let pending = schedule(&scheduler, 1 << 30, 4 * FLOOR);
+    drop(advancer.advance(0));
+    assert!(!advancer.is_sweeping());
+    cancel(&scheduler, &pending[..64]);
+    assert!(!advancer.is_sweeping());
+}
+
 #[test]
 fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
     let (scheduler, mut advancer) = default();
