@@ -345,10 +345,10 @@ TAKE = Site(BITS, "take", "swap(0")
 
 def reuse_after_a_cancel() -> Protocol:
     """The canceller takes the payload out, the advancer frees the node, a producer fills it again."""
-    free, pending, cancelling, cancelled, pending_again = range(5)
+    free, pending, busy, cancelled, pending_again = range(5)
 
     def cancels(o: Sites) -> Steps:
-        wait_for((yield cas("word", pending, cancelling, o.win)) == pending)
+        wait_for((yield cas("word", pending, busy, o.win)) == pending)
         yield read("payload", PLAIN)
         yield write("word", cancelled, o.cancelled)
 

@@ -11,7 +11,7 @@
 //! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
 //! | base, extension | the tick that a node was first linked for; how much later its timer is due |
 //! | displaced | said of a node that is linked for its deadline, or for one that it had before, no longer for its base |
-//! | busy | said of a node in which a producer is at work: its status is `Cancelling` |
+//! | busy | said of a node in which a producer is at work: its status is `Busy` |
 //! | key | names a node and a generation, so one timer for ever |
 //! | generation | the *era* of the node's segment and the node's *version*: never the same twice |
 //! | slot, bucket | a span of ticks: its level, and its *number*, counted from tick 0; the lists of the nodes that are due within it. |

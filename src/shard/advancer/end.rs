@@ -130,7 +130,7 @@ impl Walk {
                     return None;
                 }
                 met => {
-                    self.met_busy |= met == Status::Cancelling;
+                    self.met_busy |= met == Status::Busy;
                     return None;
                 }
             }

@@ -170,7 +170,7 @@ impl<T> Node<T> {
     /// Takes a dead node for another timer where it is linked; `None` if the word has changed.
     #[inline]
     pub(super) fn take_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
-        let busy = word.with_status(Status::Cancelling);
+        let busy = word.with_status(Status::Busy);
         (word.is(Status::Cancelled) && self.replace(word, busy)).then_some(Vacant { node: self, word: busy })
     }
 

@@ -56,10 +56,10 @@ impl<T> Node<T> {
     }
 
     /// Does the first half of a cancel: the payload is out, and the node is
-    /// [`Cancelling`](Status::Cancelling) until the caller [puts it back](Vacant::restore) or calls
+    /// [`Busy`](Status::Busy) until the caller [puts it back](Vacant::restore) or calls
     /// [`Vacant::cancelled`].
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<(Vacant<'_, T>, T)> {
-        Some(self.win_of(era, generation, Status::Cancelling)?.read())
+        Some(self.win_of(era, generation, Status::Busy)?.read())
     }
 
     /// Cancels the timer of that generation, and writes the result of `harvest` directly to
@@ -71,7 +71,7 @@ impl<T> Node<T> {
         place: &mut Option<R>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<Word> {
-        let (vacant, harvested) = self.win_of(era, generation, Status::Cancelling)?.harvest(harvest);
+        let (vacant, harvested) = self.win_of(era, generation, Status::Busy)?.harvest(harvest);
         *place = harvested;
         Some(vacant.cancelled())
     }
@@ -102,7 +102,7 @@ impl<T> Node<T> {
 
     /// Replaces the payload of the pending timer of that generation with the one in `payload`,
     /// which is then `None`. Returns the timer's deadline and the result of `harvest` on the former
-    /// payload. The node is [`Cancelling`](Status::Cancelling) meanwhile. If the timer is not
+    /// payload. The node is [`Busy`](Status::Busy) meanwhile. If the timer is not
     /// pending, returns `None` and leaves `payload` as it is.
     pub(crate) fn exchange<R>(
         &self,
@@ -114,7 +114,7 @@ impl<T> Node<T> {
         if payload.is_none() {
             return None;
         }
-        let (vacant, former) = self.win_of(era, generation, Status::Cancelling)?.harvest(harvest);
+        let (vacant, former) = self.win_of(era, generation, Status::Busy)?.harvest(harvest);
         // Read before `fill`: once the timer is reachable, the node may at any moment belong to
         // another thread.
         let (word, deadline) = (vacant.word(), self.deadline(vacant.word()));

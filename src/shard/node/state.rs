@@ -34,12 +34,12 @@
 //! |---|---|---|---|
 //! | `Free` v | `Pending` v + 1 | the owner of the free node | schedule (a store: no other thread writes a free node) |
 //! | `Pending` v | `Pending` v, longer | any thread with the key | extend |
-//! | `Pending` v | `Cancelling` v | any thread with the key | cancel, stop, move or exchange; the winner takes the payload out |
-//! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: no other thread writes it) |
-//! | `Cancelling` v | `Pending` v | that winner | a move met the shard's end and puts the payload back, or an exchange has put in another payload (a store) |
+//! | `Pending` v | `Busy` v | any thread with the key | cancel, stop, move or exchange; the winner takes the payload out |
+//! | `Busy` v | `Cancelled` v | that winner | the payload is out (a store: no other thread writes it) |
+//! | `Busy` v | `Pending` v | that winner | a move met the shard's end and puts the payload back, or an exchange has put in another payload (a store) |
 //! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
-//! | `Cancelled` v | `Cancelling` v | the canceller, or a later thread in its lane | reuse in place, for the next timer of the lane |
-//! | `Cancelling` v | `Pending` v + 1 | that thread | reuse in place; the new payload is in (a store, likewise) |
+//! | `Cancelled` v | `Busy` v | the canceller, or a later thread in its lane | reuse in place, for the next timer of the lane |
+//! | `Busy` v | `Pending` v + 1 | that thread | reuse in place; the new payload is in (a store, likewise) |
 //! | `Pending` v | `Kept` v | the shard's end | it leaves the timer in its node for its caller |
 //! | `Kept` v | `Free` v | the shard's end | it takes the payload out |
 //! | `Pending` v | `Free` v | the advancer, or the shard's end | fire; it takes the payload out and then owns the node |
@@ -53,14 +53,14 @@
 //! All transitions but the stores are compare-and-swaps, so each timer leaves `Pending` for its
 //! outcome once: promise 2 on the `proof` page.
 //!
-//! The advancer waits for no producer. `Cancelling` lasts for a part of one producer's call. An
+//! The advancer waits for no producer. `Busy` lasts for a part of one producer's call. An
 //! advancer that meets such a node defers the node to its next advance. A `Running` or `Stopped`
 //! node is in no list, and the thread that runs the payload may take any time.
 //!
 //! # Reuse in place
 //!
 //! A `Cancelled` node belongs to no thread: the advancer that meets it makes it `Free`, or a
-//! producer that wants it for its next timer makes it `Cancelling`. One of the two
+//! producer that wants it for its next timer makes it `Busy`. One of the two
 //! compare-and-swaps succeeds. The advancer meets every linked node, and frees each dead node that
 //! it meets. So if the producer succeeds, the advancer has not met the node since the cancel and
 //! has yet to meet it, no later than at the tick that it is linked for.
@@ -70,7 +70,7 @@
 //! A recurring timer keeps its node and its version from one occurrence to the next, so its key
 //! stays valid. Each race has two outcomes:
 //!
-//! - *stop against fire*: if the timer goes from `Pending` to `Cancelling`, the fire finds a dead
+//! - *stop against fire*: if the timer goes from `Pending` to `Busy`, the fire finds a dead
 //!   node. If it goes to `Running`, the stop looks again and makes it `Stopped`.
 //! - *stop against arming anew*: if the timer becomes `Stopped` first, the advancer's
 //!   compare-and-swap fails; the advancer takes the payload out again and frees the node. If it
@@ -123,7 +123,7 @@ pub(crate) enum Status {
     Pending,
     /// A producer has access to the payload: it cancels, moves or changes the timer, or puts the
     /// next timer into the node.
-    Cancelling,
+    Busy,
     /// Holds nothing, and is still linked.
     Cancelled,
     /// Kept with its timer by the shard's end.
@@ -152,7 +152,7 @@ impl Word {
         match self.0 & STATUS_MASK {
             0 => Status::Free,
             1 => Status::Pending,
-            2 => Status::Cancelling,
+            2 => Status::Busy,
             3 => Status::Cancelled,
             4 => Status::Kept,
             5 => Status::Running,
@@ -236,7 +236,7 @@ mod tests {
     const ALL: [Status; 7] = [
         Status::Free,
         Status::Pending,
-        Status::Cancelling,
+        Status::Busy,
         Status::Cancelled,
         Status::Kept,
         Status::Running,

@@ -77,7 +77,7 @@ fn what_is_taken_in_vain_is_put_back() {
     let (node, generation) = armed();
     assert_eq!(node.extend(0, generation, BASE + 5), Extended::Done);
     let (vacant, payload) = node.take(0, generation).expect("pending");
-    assert_eq!((payload, node.word().status()), ("first", Status::Cancelling));
+    assert_eq!((payload, node.word().status()), ("first", Status::Busy));
     assert!(node.take(0, generation).is_none());
     vacant.restore(payload);
     assert_eq!((pending(&node).0, node.status_of(0, generation) == Some(Status::Pending)), (BASE + 5, true));

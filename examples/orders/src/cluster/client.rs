@@ -151,7 +151,7 @@ impl ShopClient {
 
 /// A reader of the results of a partition.
 async fn results(broker: &Broker, partition: u32, next: u64) -> Result<Reader, Failure> {
-    Reader::new(broker, names::results(partition), names::results_subject(partition), next).await
+    Reader::new(broker, names::results(partition), next).await
 }
 
 /// Passes answers on to those that wait for them.

@@ -74,7 +74,7 @@ impl Owner {
         let (name, input) = (names::log(number), partition.position.input);
         let log = broker.stream(&name).await?.get_info().await?.state;
         follows(&partition.position, &last, &log)?;
-        let reader = Reader::new(&broker, name, names::log_subjects(number), input + 1).await?;
+        let reader = Reader::new(&broker, name, input + 1).await?;
         let (ticks, caught_up, since) = (Ticks::new(), false, 0);
         Ok(Self { broker, number, snapshot_every, partition, last, reader, ticks, caught_up, since, keeper })
     }

@@ -1,16 +1,18 @@
 //! Reads a stream from one message on, in order and without gaps, across all that happens to
 //! servers and connections.
 //!
-//! The stream's leader is asked for each message by its number, several at a time while there are
-//! many. So nothing that the broker sends by itself can be lost: an answer that does not come is a
-//! failure, and the message is asked for again. A subscription to the stream's subjects is the
-//! *bell*: it only says that a message is on its way. The leader stores it a moment later, and the
-//! bell may be lost with a connection, so after a bell the reader asks again after pauses that
-//! grow, up to [`LONGEST`].
+//! The reader *asks* the stream's leader for messages by their numbers until there is no next one.
+//! From there on a consumer delivers what comes, in less than half of the time. The broker sends
+//! each message once, and does not know whether it arrives: a connection that breaks, and a server
+//! that dies, lose what is on its way, and a consumer may end or hang. So the reader takes only the
+//! next message from it. After a gap it asks again, with a new consumer to follow; and after a while
+//! in which nothing has come it asks whether that is true. An answer that does not come is a
+//! failure, and the message is asked for again.
 
 use std::time::Duration;
 
-use async_nats::Subscriber;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use futures_util::future::try_join_all;
@@ -20,9 +22,13 @@ use super::broker::{Broker, Failure};
 
 /// Messages that are asked for at once, at most.
 const WIDEST: u64 = 32;
-/// The pauses while the next message is not there.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(500);
+/// Messages that the consumer delivers before the reader has taken any, and their bytes.
+const DELIVERED: usize = 256;
+const BYTES: usize = 4 << 20;
+/// After so long without a message the leader is asked whether there is one.
+const QUIET: Duration = Duration::from_millis(500);
+/// The time after which the broker forgets a consumer that is not read.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 /// After so many answers in a row that there is no next message the leader is asked for its last one.
 const MISSES: u32 = 10;
 
@@ -36,39 +42,88 @@ pub(crate) struct Input {
     pub(crate) payload: bytes::Bytes,
 }
 
+/// What a consumer delivers: `None` if it has ended.
+type Delivered = Option<Result<Message, pull::MessagesError>>;
+
 pub(crate) struct Reader {
     name: String,
     stream: Stream<()>,
-    bell: Subscriber,
+    /// `None` while the leader is asked.
+    consumer: Option<Box<pull::Stream>>,
+    /// What has ended a wait.
+    arrived: Option<Delivered>,
     next: u64,
+    /// Whether the leader has to be asked for the next message.
+    asks: bool,
     /// How many messages are asked for at once.
     width: u64,
-    pause: Duration,
     /// How often in a row the next message was not there.
     misses: u32,
 }
 
 impl Reader {
     /// A reader that begins with message number `next`.
-    pub(crate) async fn new(
-        broker: &Broker,
-        name: String,
-        subjects: String,
-        next: u64,
-    ) -> Result<Self, Failure> {
-        let bell = broker.jetstream.client().subscribe(subjects).await?;
+    pub(crate) async fn new(broker: &Broker, name: String, next: u64) -> Result<Self, Failure> {
         let stream = broker.stream(&name).await?;
-        Ok(Self { name, stream, bell, next, width: 1, pause: SHORTEST, misses: 0 })
+        Ok(Self { name, stream, consumer: None, arrived: None, next, asks: true, width: 1, misses: 0 })
     }
 
-    /// The next messages, as far as the leader has them now.
+    /// The next messages, as far as they are known; none if the leader has none, or nothing has come
+    /// since the last call.
     ///
     /// # Errors
     ///
     /// The leader does not answer, or a message is gone. The reader is where it was.
     pub(crate) async fn read(&mut self) -> Result<Vec<Input>, Failure> {
-        // What has rung so far is asked for now.
-        while let Some(Some(_)) = self.bell.next().now_or_never() {}
+        let delivered = self.take_delivered();
+        if !delivered.is_empty() {
+            self.misses = 0;
+            return Ok(delivered);
+        }
+        let found = if self.asks { self.ask().await? } else { Vec::new() };
+        if !found.is_empty() {
+            // If there is one, it hangs, or was about to deliver these.
+            self.consumer = None;
+        } else if self.consumer.is_none() {
+            self.consumer = Some(Box::new(consume(&self.stream, self.next).await?));
+        }
+        Ok(found)
+    }
+
+    /// Waits until there may be more. A caller may drop the future.
+    pub(crate) async fn more(&mut self) {
+        let Some(consumer) = &mut self.consumer else { return };
+        tokio::select! {
+            delivered = consumer.next() => self.arrived = Some(delivered),
+            () = shardwheel::sleep(QUIET) => self.asks = true,
+        }
+    }
+
+    /// What the consumer has delivered, up to a gap.
+    fn take_delivered(&mut self) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        while inputs.len() < DELIVERED {
+            let ready = |consumer: &mut Box<pull::Stream>| consumer.next().now_or_never();
+            let arrived = self.arrived.take().or_else(|| self.consumer.as_mut().and_then(ready));
+            let Some(delivered) = arrived else { break };
+            match delivered.and_then(Result::ok).as_ref().and_then(Input::delivered) {
+                // It was asked for.
+                Some(input) if input.sequence < self.next => {}
+                Some(input) if input.sequence == self.next => {
+                    self.next += 1;
+                    inputs.push(input);
+                }
+                _ => {
+                    (self.consumer, self.asks) = (None, true);
+                    break;
+                }
+            }
+        }
+        inputs
+    }
+
+    /// The next messages, as far as the leader has them now.
+    async fn ask(&mut self) -> Result<Vec<Input>, Failure> {
         // Asked before the message itself, so that one which comes meanwhile is not taken for lost.
         let last = if self.misses >= MISSES { self.stream.get_info().await?.state.last_sequence } else { 0 };
         let numbers = self.next..self.next + self.width;
@@ -77,25 +132,27 @@ impl Reader {
         if inputs.is_empty() && self.next <= last {
             return Err(format!("{}: message {} is gone", self.name, self.next).into());
         }
-        if inputs.is_empty() {
-            self.misses = self.misses.saturating_add(1);
-        } else {
-            (self.pause, self.misses) = (SHORTEST, 0);
-        }
+        self.asks = !inputs.is_empty();
+        self.misses = if self.asks { 0 } else { self.misses.saturating_add(1) };
         self.next += inputs.len() as u64;
         self.width = (2 * inputs.len() as u64).clamp(1, WIDEST);
         Ok(inputs)
     }
+}
 
-    /// Waits until there may be more. A caller may drop the future.
-    pub(crate) async fn more(&mut self) {
-        let pause = self.pause;
-        self.pause = LONGEST.min(pause * 2);
-        tokio::select! {
-            Some(_) = self.bell.next() => self.pause = SHORTEST,
-            () = shardwheel::sleep(pause) => {}
-        }
-    }
+/// Makes a consumer, which the broker forgets when it is not read any more.
+async fn consume(stream: &Stream<()>, next: u64) -> Result<pull::Stream, Failure> {
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: next },
+        ack_policy: AckPolicy::None,
+        inactive_threshold: FORGOTTEN,
+        memory_storage: true,
+        num_replicas: 1,
+        ..pull::Config::default()
+    };
+    let consumer = stream.create_consumer(config).await?;
+    let messages = consumer.stream().max_messages_per_batch(DELIVERED).max_bytes_per_batch(BYTES);
+    Ok(messages.messages().await?)
 }
 
 async fn message(stream: &Stream<()>, number: u64) -> Result<Option<Input>, Failure> {
@@ -111,5 +168,12 @@ impl Input {
         let time = u64::try_from(message.time.unix_timestamp_nanos())?;
         let StreamMessage { sequence, subject, payload, .. } = message;
         Ok(Self { sequence, time, subject: subject.to_string(), payload })
+    }
+
+    fn delivered(message: &Message) -> Option<Self> {
+        let info = message.info().ok()?;
+        let time = u64::try_from(info.published.unix_timestamp_nanos()).ok()?;
+        let (subject, payload) = (message.subject.to_string(), message.payload.clone());
+        Some(Self { sequence: info.stream_sequence, time, subject, payload })
     }
 }
