@@ -113,6 +113,12 @@ impl Costs {
     pub(crate) fn total(&self) -> Duration {
         self.schedule.spent + self.cancel.spent + self.fire.spent
     }
+
+    /// Complete timers, from schedule to fire or cancel, a second of the engine's time.
+    pub(crate) fn timers_per_second(&self) -> f64 {
+        let seconds = self.total().as_secs_f64();
+        if seconds == 0.0 { 0.0 } else { self.schedule.operations as f64 / seconds }
+    }
 }
 
 impl AddAssign for Costs {

@@ -68,7 +68,9 @@ impl Report<'_> {
         column("cancel", &|run| format!("{:.1}", run.costs.cancel.mean_ns()), "ns")?;
         column("fire", &|run| format!("{:.1}", run.costs.fire.mean_ns()), "ns")?;
         let seconds = |run: &Run| format!("{:.3}", run.costs.total().as_secs_f64());
-        column("time in the engine", &seconds, "s, all threads together")
+        column("time in the engine", &seconds, "s, all threads together")?;
+        let per_second = |run: &Run| grouped(run.costs.timers_per_second() as u128);
+        column("timers per second", &per_second, "of that time")
     }
 }
 
@@ -94,7 +96,7 @@ impl fmt::Display for Report<'_> {
 }
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str) -> fmt::Result {
-    let line = format!("{name:<28}{count:>14} {note}");
+    let line = format!("{name:<28}{:>14} {note}", grouped(u128::from(count)));
     writeln!(f, "{}", line.trim_end())
 }
 
@@ -104,5 +106,24 @@ fn sum(f: &mut fmt::Formatter<'_>, name: &str, Sum { count, cents }: Sum) -> fmt
 
 /// Cents as whole units and hundredths.
 fn money(cents: u128) -> String {
-    format!("{:>18}.{:02}", cents / 100, cents % 100)
+    format!("{:>18}.{:02}", grouped(cents / 100), cents % 100)
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u128) -> String {
+    if number < 1_000 {
+        return number.to_string();
+    }
+    format!("{},{:03}", grouped(number / 1_000), number % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0, 999, 1_000, 1_234_007].map(grouped), ["0", "999", "1,000", "1,234,007"]);
+        assert_eq!(money(123_456_705).trim_start(), "1,234,567.05");
+    }
 }

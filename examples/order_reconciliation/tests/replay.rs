@@ -38,7 +38,7 @@ impl Run {
     fn count(&self, row: &str) -> u64 {
         let count = self.totals().lines().find_map(|line| line.strip_prefix(row)?.split_whitespace().next());
         let count = count.unwrap_or_else(|| panic!("{row} in\n{}", self.out));
-        count.parse().expect("a count")
+        count.replace(',', "").parse().expect("a count")
     }
 }
 
