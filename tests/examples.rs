@@ -1,27 +1,22 @@
 //! The examples of one file: each runs to its end, and prints what a newcomer should see.
+//!
+//! `cargo test` builds them. With `--test examples` alone cargo builds them here.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
-
-/// The folder of the examples. `cargo test` has built them; `cargo test --test examples` has not.
-static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is within the target directory");
-    let mut command = Command::new(env::var_os("CARGO").expect("cargo runs the tests"));
-    command.args(["build", "--quiet", "--locked", "--examples"]).arg("--target-dir").arg(target);
-    if cfg!(feature = "introspect") {
-        command.args(["--features", "introspect"]);
-    }
-    assert!(command.status().expect("cargo can be started").success(), "the examples do not compile");
-    target.join("debug/examples")
-});
 
 /// Runs an example, a name and perhaps arguments, and returns what it prints.
 fn run(example: &str) -> String {
-    let (name, arguments) = example.split_once(' ').unwrap_or((example, ""));
-    let mut command = Command::new(BUILT.join(name));
-    let output = command.args(arguments.split_whitespace()).output().expect("it can be started");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is within the target directory");
+    let mut words = example.split(' ');
+    let mut command = Command::new(env::var_os("CARGO").expect("cargo runs the tests"));
+    command.args(["run", "--quiet", "--locked", "--example"]).args(words.next());
+    command.arg("--target-dir").arg(target);
+    if cfg!(feature = "introspect") {
+        command.args(["--features", "introspect"]);
+    }
+    let output = command.arg("--").args(words).output().expect("cargo can be started");
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "{example}: {}\n{out}\n{err}", output.status);
     out

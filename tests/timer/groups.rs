@@ -59,6 +59,16 @@ fn members_of_all_kinds_end_together() {
     }
 }
 
+/// The set of members shrinks, down to none.
+#[test]
+fn many_members_leave() {
+    let (timer, _clock) = manual();
+    let group = timer.group();
+    let keys = [(); 100].map(|()| after(&group, HOUR, || ()));
+    keys.into_iter().for_each(|key| assert!(group.cancel(key)));
+    assert_eq!((group.len(), timer.stats().panics), (0, 0));
+}
+
 /// A member leaves however it ends.
 #[test]
 fn a_member_leaves_when_it_has_ended() {

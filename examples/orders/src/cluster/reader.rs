@@ -9,7 +9,7 @@
 //! in which nothing has come it asks whether that is true. An answer that does not come is a
 //! failure, and the message is asked for again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
@@ -53,8 +53,8 @@ pub(crate) struct Reader {
     /// What has ended a wait.
     arrived: Option<Delivered>,
     next: u64,
-    /// Whether the leader has to be asked for the next message.
-    asks: bool,
+    /// When a message came last, or the leader answered that there is none.
+    heard: Instant,
     /// How many messages are asked for at once.
     width: u64,
     /// How often in a row the next message was not there.
@@ -65,7 +65,8 @@ impl Reader {
     /// A reader that begins with message number `next`.
     pub(crate) async fn new(broker: &Broker, name: String, next: u64) -> Result<Self, Failure> {
         let stream = broker.stream(&name).await?;
-        Ok(Self { name, stream, consumer: None, arrived: None, next, asks: true, width: 1, misses: 0 })
+        let (consumer, arrived, heard) = (None, None, Instant::now());
+        Ok(Self { name, stream, consumer, arrived, next, heard, width: 1, misses: 0 })
     }
 
     /// The next messages, as far as they are known; none if the leader has none, or nothing has come
@@ -77,16 +78,20 @@ impl Reader {
     pub(crate) async fn read(&mut self) -> Result<Vec<Input>, Failure> {
         let delivered = self.take_delivered();
         if !delivered.is_empty() {
-            self.misses = 0;
+            (self.heard, self.misses) = (Instant::now(), 0);
             return Ok(delivered);
         }
-        let found = if self.asks { self.ask().await? } else { Vec::new() };
+        if self.consumer.is_some() && self.heard.elapsed() < QUIET {
+            return Ok(Vec::new());
+        }
+        let found = self.ask().await?;
         if !found.is_empty() {
             // If there is one, it hangs, or was about to deliver these.
             self.consumer = None;
         } else if self.consumer.is_none() {
             self.consumer = Some(Box::new(consume(&self.stream, self.next).await?));
         }
+        self.heard = Instant::now();
         Ok(found)
     }
 
@@ -95,7 +100,7 @@ impl Reader {
         let Some(consumer) = &mut self.consumer else { return };
         tokio::select! {
             delivered = consumer.next() => self.arrived = Some(delivered),
-            () = shardwheel::sleep(QUIET) => self.asks = true,
+            () = shardwheel::sleep(QUIET.saturating_sub(self.heard.elapsed())) => {}
         }
     }
 
@@ -114,7 +119,7 @@ impl Reader {
                     inputs.push(input);
                 }
                 _ => {
-                    (self.consumer, self.asks) = (None, true);
+                    self.consumer = None;
                     break;
                 }
             }
@@ -132,8 +137,7 @@ impl Reader {
         if inputs.is_empty() && self.next <= last {
             return Err(format!("{}: message {} is gone", self.name, self.next).into());
         }
-        self.asks = !inputs.is_empty();
-        self.misses = if self.asks { 0 } else { self.misses.saturating_add(1) };
+        self.misses = if inputs.is_empty() { self.misses.saturating_add(1) } else { 0 };
         self.next += inputs.len() as u64;
         self.width = (2 * inputs.len() as u64).clamp(1, WIDEST);
         Ok(inputs)

@@ -36,6 +36,13 @@ fn threads_beyond_the_numbers_share_lanes() {
     assert!(lanes.common.iter().count() >= NUMBERS);
 }
 
+/// Threads that live one after the other use up no numbers.
+#[test]
+fn a_number_is_free_again_when_its_thread_has_ended() {
+    let number = |_| thread::spawn(thread_number::get).join().expect("it does not panic");
+    assert!((0..2 * NUMBERS).map(number).skip(NUMBERS).any(|number| number < NUMBERS));
+}
+
 /// A call that another thread's lane refuses does not end that thread's call.
 /// ThreadSanitizer reports a race if the end of a call does not release what it has left, or the
 /// next thread's call does not acquire it.
