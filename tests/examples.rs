@@ -163,7 +163,13 @@ fn budget() {
     assert!(out.contains("turn   2") && out.contains("    0 wait\nall 20000 fired, in the order"), "{out}");
 }
 
+/// In two halves, which wait at the same time.
 #[test]
 fn slack() {
-    prints("slack 0 100", &["100000 sleeps", "wake-ups", "mean late", " 0ns ", " 100ms "]);
+    prints("slack 0 1", &["100000 sleeps", "wake-ups", "mean late", " 0ns ", " 1ms "]);
+}
+
+#[test]
+fn more_slack() {
+    prints("slack 10 100", &["100000 sleeps", "wake-ups", "mean late", " 10ms ", " 100ms "]);
 }

@@ -8,9 +8,27 @@ use crate::at_every_request;
 use crate::support::allocator::short;
 use crate::support::ledger::{Ledger, Payload};
 
-type Shard = (Scheduler<Payload>, Advancer<Payload>);
+type Shard<T = Payload> = (Scheduler<T>, Advancer<T>);
 
-pub(crate) fn small_shard() -> Shard {
+/// A payload of which a segment holds 256.
+struct Large {
+    payload: Payload,
+    _bytes: [u8; 4096],
+}
+
+impl From<Payload> for Large {
+    fn from(payload: Payload) -> Self {
+        Self { payload, _bytes: [0; 4096] }
+    }
+}
+
+impl From<Large> for Payload {
+    fn from(large: Large) -> Self {
+        large.payload
+    }
+}
+
+pub(crate) fn small_shard<T: Send>() -> Shard<T> {
     shard(&Config::builder().wheel_size(16).build().expect("a power of two"))
 }
 
@@ -20,25 +38,29 @@ pub(crate) fn deadlines() -> impl Iterator<Item = Tick> {
 }
 
 /// Schedules with memory refused. A refusal returns the payload and says why.
-pub(crate) fn schedule(scheduler: &Scheduler<Payload>, ledger: &Ledger, deadline: Tick) -> Option<Key> {
+pub(crate) fn schedule<T>(scheduler: &Scheduler<T>, ledger: &Ledger, deadline: Tick) -> Option<Key>
+where
+    T: From<Payload>,
+    Payload: From<T>,
+{
     let payload = ledger.payload();
     let id = payload.id();
-    match short(|| scheduler.schedule(deadline, payload)) {
+    match short(|| scheduler.schedule(deadline, payload.into())) {
         Ok(key) => Some(key),
         Err(refused) => {
             assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");
-            assert_eq!(refused.into_payload().id(), id);
+            assert_eq!(Payload::from(refused.into_payload()).id(), id);
             None
         }
     }
 }
 
 /// Checks that everything works: what is pending fires, and another timer can be set and fires.
-pub(crate) fn end((scheduler, mut advancer): Shard, ledger: &Ledger, pending: usize) {
+pub(crate) fn end<T: From<Payload>>((scheduler, mut advancer): Shard<T>, ledger: &Ledger, pending: usize) {
     assert_eq!((scheduler.len(), ledger.living()), (pending, pending));
-    assert!(scheduler.schedule(Tick::MAX, ledger.payload()).is_ok());
+    assert!(scheduler.schedule(Tick::MAX, ledger.payload().into()).is_ok());
     assert_eq!(advancer.advance(Tick::MAX).count(), pending + 1);
-    assert!(scheduler.schedule(5, ledger.payload()).is_ok());
+    assert!(scheduler.schedule(5, ledger.payload().into()).is_ok());
     assert_eq!(advancer.into_pending().count(), 1);
     assert_eq!(ledger.living(), 0);
     ledger.check_drops();
@@ -48,27 +70,21 @@ pub(crate) fn end((scheduler, mut advancer): Shard, ledger: &Ledger, pending: us
 #[test]
 fn schedule_for_every_wheel() {
     at_every_request(|| {
-        let (shard, ledger) = (small_shard(), Ledger::default());
+        let (shard, ledger) = (small_shard::<Payload>(), Ledger::default());
         let set = |deadline| schedule(&shard.0, &ledger, deadline);
         let set = deadlines().filter_map(set).count();
         end(shard, &ledger, set);
     });
 }
 
-/// Scheduling more timers than a segment holds: 256 of these payloads.
+/// Scheduling more timers than a segment holds.
 #[test]
 fn schedule_beyond_a_segment() {
     at_every_request(|| {
-        let (scheduler, mut advancer) = shard(&Config::default());
-        let ledger = Ledger::default();
-        let set = |&deadline: &Tick| {
-            let payload = (ledger.payload(), [0_u8; 4096]);
-            short(|| scheduler.schedule(deadline, payload).is_ok())
-        };
-        let set = (1..700).filter(set).count();
-        assert_eq!((scheduler.len(), ledger.living()), (set, set));
-        assert_eq!(advancer.advance(Tick::MAX).count(), set);
-        ledger.check_drops();
+        let (shard, ledger) = (small_shard::<Large>(), Ledger::default());
+        let set = |deadline| schedule(&shard.0, &ledger, deadline);
+        let set = (1..700).filter_map(set).count();
+        end(shard, &ledger, set);
     });
 }
 

@@ -61,7 +61,7 @@ impl Plan {
     }
 
     fn crowd(threads: usize) -> Self {
-        Self { rounds: 1, length: ms(300), threads, steps: 16, rests: 1, burst: 0 }
+        Self { rounds: 1, length: secs(1), threads, steps: 16, rests: 1, burst: 0 }
     }
 }
 

@@ -9,6 +9,7 @@
 //! in which nothing has come it asks whether that is true. An answer that does not come is a
 //! failure, and the message is asked for again.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
@@ -16,6 +17,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use futures_util::future::try_join_all;
+use futures_util::stream::Peekable;
 use futures_util::{FutureExt, StreamExt};
 
 use super::broker::{Broker, Failure};
@@ -42,16 +44,11 @@ pub(crate) struct Input {
     pub(crate) payload: bytes::Bytes,
 }
 
-/// What a consumer delivers: `None` if it has ended.
-type Delivered = Option<Result<Message, pull::MessagesError>>;
-
 pub(crate) struct Reader {
     name: String,
     stream: Stream<()>,
     /// `None` while the leader is asked.
-    consumer: Option<Box<pull::Stream>>,
-    /// What has ended a wait.
-    arrived: Option<Delivered>,
+    consumer: Option<Pin<Box<Peekable<pull::Stream>>>>,
     next: u64,
     /// When a message came last, or the leader answered that there is none.
     heard: Instant,
@@ -65,8 +62,7 @@ impl Reader {
     /// A reader that begins with message number `next`.
     pub(crate) async fn new(broker: &Broker, name: String, next: u64) -> Result<Self, Failure> {
         let stream = broker.stream(&name).await?;
-        let (consumer, arrived, heard) = (None, None, Instant::now());
-        Ok(Self { name, stream, consumer, arrived, next, heard, width: 1, misses: 0 })
+        Ok(Self { name, stream, consumer: None, next, heard: Instant::now(), width: 1, misses: 0 })
     }
 
     /// The next messages, as far as they are known; none if the leader has none, or nothing has come
@@ -89,7 +85,7 @@ impl Reader {
             // If there is one, it hangs, or was about to deliver these.
             self.consumer = None;
         } else if self.consumer.is_none() {
-            self.consumer = Some(Box::new(consume(&self.stream, self.next).await?));
+            self.consumer = Some(Box::pin(consume(&self.stream, self.next).await?.peekable()));
         }
         self.heard = Instant::now();
         Ok(found)
@@ -99,7 +95,7 @@ impl Reader {
     pub(crate) async fn more(&mut self) {
         let Some(consumer) = &mut self.consumer else { return };
         tokio::select! {
-            delivered = consumer.next() => self.arrived = Some(delivered),
+            _ = consumer.as_mut().peek() => {}
             () = shardwheel::sleep(QUIET.saturating_sub(self.heard.elapsed())) => {}
         }
     }
@@ -107,10 +103,10 @@ impl Reader {
     /// What the consumer has delivered, up to a gap.
     fn take_delivered(&mut self) -> Vec<Input> {
         let mut inputs = Vec::new();
-        while inputs.len() < DELIVERED {
-            let ready = |consumer: &mut Box<pull::Stream>| consumer.next().now_or_never();
-            let arrived = self.arrived.take().or_else(|| self.consumer.as_mut().and_then(ready));
-            let Some(delivered) = arrived else { break };
+        while inputs.len() < DELIVERED
+            && let Some(consumer) = &mut self.consumer
+            && let Some(delivered) = consumer.next().now_or_never()
+        {
             match delivered.and_then(Result::ok).as_ref().and_then(Input::delivered) {
                 // It was asked for.
                 Some(input) if input.sequence < self.next => {}
@@ -118,10 +114,7 @@ impl Reader {
                     self.next += 1;
                     inputs.push(input);
                 }
-                _ => {
-                    self.consumer = None;
-                    break;
-                }
+                _ => self.consumer = None,
             }
         }
         inputs
