@@ -16,7 +16,7 @@ pub mod delay_queue {
 pub use crate::sync::VirtualClock;
 pub use parts::{FreeNodes, LoneEpochs, LoneNode, LoneSlab, Pinnable, SegmentTaker, SlabUser};
 
-use crate::shard::{self, Advancer, Fired, Key, Scheduler};
+use crate::shard::{self, Advancer, Key, Scheduler};
 use crate::tick::Tick;
 
 /// The outcome of a stop.
@@ -32,29 +32,21 @@ pub enum StopAnswer<T> {
 
 /// A timer that is due.
 #[derive(Debug)]
-pub enum DueTimer<T> {
-    /// It does not recur, and has fired.
-    Fired(Fired<T>),
-    /// It recurs: the caller rearms or ends it.
-    Recurring(RunningTimer, T),
+pub struct DueTimer<T> {
+    /// The timer's key.
+    pub key: Key,
+    /// The tick at which this occurrence was due.
+    pub deadline: Tick,
+    /// What it carries.
+    pub payload: T,
+    /// Of a timer that recurs: the caller rearms or ends it.
+    pub running: Option<RunningTimer>,
 }
 
 /// The right to a recurring timer's node while the payload is out.
 #[derive(Debug)]
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
 pub struct RunningTimer(shard::RearmTicket);
-
-impl RunningTimer {
-    /// Returns the timer's key.
-    pub fn key(&self) -> Key {
-        self.0.key()
-    }
-
-    /// Returns the tick at which this occurrence was due.
-    pub fn deadline(&self) -> Tick {
-        self.0.deadline()
-    }
-}
 
 /// Lets producers hold the node of a timer that they cancel for their next timer, as they do
 /// outside of models. Call it before anything else.
@@ -91,12 +83,10 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
     advancer.move_to(now);
 }
 
-/// Calls `Advancer::next_due`.
+/// Calls `Advancer::take_due`.
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
-    advancer.take_due(recurs).map(|due| match due {
-        shard::Due::Fired(fired) => DueTimer::Fired(fired),
-        shard::Due::Recurring(running, payload) => DueTimer::Recurring(RunningTimer(running), payload),
-    })
+    let shard::Due { key, deadline, payload, ticket } = advancer.take_due(recurs)?;
+    Some(DueTimer { key, deadline, payload, running: ticket.map(RunningTimer) })
 }
 
 /// Calls `Advancer::rearm`.

@@ -8,8 +8,8 @@
 #![allow(missing_docs)]
 
 use shardwheel::testing::{
-    DueTimer, RunningTimer, StopAnswer, end_drain, end_running, is_pending, is_stopped, move_to, next_due,
-    rearm, relocate_recurring, stop,
+    RunningTimer, StopAnswer, end_drain, end_running, is_pending, is_stopped, move_to, next_due, rearm,
+    relocate_recurring, stop,
 };
 use shardwheel::{Advancer, Key, Scheduler, Tick};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
@@ -53,22 +53,18 @@ impl Runner {
     /// The next occurrence; it must not begin after a stop has answered.
     fn take_out(&mut self) -> Option<Occurrence> {
         let is_stopped = self.ledger.is_stopped(0);
-        match next_due(&mut self.advancer, |payload| payload.number() == 0)? {
-            DueTimer::Fired(fired) => {
-                self.ledger.fired(fired.payload.number());
-                drop(fired);
-                self.take_out()
-            }
-            DueTimer::Recurring(running, payload) => {
-                assert!(!is_stopped, "an occurrence at {} of a timer that was stopped", running.deadline());
-                self.seen.push(running.deadline());
-                Some((running, payload))
-            }
-        }
+        let due = next_due(&mut self.advancer, |payload| payload.number() == 0)?;
+        let Some(running) = due.running else {
+            self.ledger.fired(due.payload.number());
+            return self.take_out();
+        };
+        assert!(!is_stopped, "an occurrence at {} of a timer that was stopped", due.deadline);
+        self.seen.push(due.deadline);
+        Some((running, due.payload))
     }
 
     fn give_back(&mut self, (running, payload): Occurrence) {
-        let next = running.deadline() + 1;
+        let next = self.seen.last().expect("it was taken out") + 1;
         if self.seen.len() < self.last {
             drop(rearm(&mut self.advancer, running, next, payload));
         } else {

@@ -14,7 +14,7 @@
 //! timer comes back by `send_back`.
 //!
 //! What a timer does (a callback, a waker, a value) is a *task*; the shard sees it as a payload. Taken
-//! out to run, it is a `DueTask`; given to an executor, a `Job`.
+//! out to run, it is a [`Due`](crate::shard::Due); given to an executor, a `Job`.
 //!
 //! A turn runs 1,024 timers at most (`BUDGET` in `threads/worker.rs`); the rest is due still, and
 //! comes first in the next turn.

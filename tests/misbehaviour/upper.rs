@@ -194,7 +194,10 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", payload.id())))
         }
         Place::WakerWake => {
-            _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
+            // If this thread does not run for 5 ms, the sleep is over, and wakes nobody.
+            while poll(&mut sleep, &misbehaves(scene, To::Wake)).is_ready() {
+                sleep = timer.sleep(delay);
+            }
             *lock(&scene.sleep) = Some(sleep);
         }
         Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys => {

@@ -14,19 +14,21 @@
 //! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts
 //! as fired.
 
-use crate::shard::advancer::{Advancer, Fired};
+use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
 use crate::shard::node::{NodeId, Unborrowed};
 use crate::tick::Tick;
 
-/// A timer that is due.
+/// A timer that is due, and has been taken out of its node.
 #[derive(Debug)]
-pub(crate) enum Due<T> {
-    /// It has fired, and has ended.
-    Fired(Fired<T>),
-    /// It is to be armed again, or ended: its node is kept.
-    Recurring(RearmTicket, T),
+pub(crate) struct Due<T> {
+    pub(crate) key: Key,
+    /// The tick at which it was due.
+    pub(crate) deadline: Tick,
+    pub(crate) payload: T,
+    /// Of a timer that is to be armed again, or ended: its node is kept. Any other has fired.
+    pub(crate) ticket: Option<RearmTicket>,
 }
 
 /// The right to a recurring timer's node while the payload is out: for [`Advancer::rearm`] or
@@ -35,20 +37,7 @@ pub(crate) enum Due<T> {
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
 pub(crate) struct RearmTicket {
     key: Key,
-    deadline: Tick,
     running: Unborrowed,
-}
-
-impl RearmTicket {
-    /// The timer's key, which stays the same when it is armed again.
-    pub(crate) fn key(&self) -> Key {
-        self.key
-    }
-
-    /// The tick at which this occurrence was due.
-    pub(crate) fn deadline(&self) -> Tick {
-        self.deadline
-    }
 }
 
 impl<T> Advancer<T> {
@@ -58,13 +47,14 @@ impl<T> Advancer<T> {
             let (after, payload) = hand.run(word, &recurs)?;
             Some((after.map_err(|(vacant, has_fired)| (hand.freed(vacant), has_fired)), payload))
         })?;
-        Some(match after {
-            Ok(running) => Due::Recurring(RearmTicket { key, deadline, running }, payload),
+        let ticket = match after {
+            Ok(running) => Some(RearmTicket { key, running }),
             Err((node, has_fired)) => {
                 self.retire_run(node, has_fired);
-                Due::Fired(Fired { key, deadline, payload })
+                None
             }
-        })
+        };
+        Some(Due { key, deadline, payload, ticket })
     }
 
     /// Arms a recurring timer again, under its key. A deadline that has been flushed is due at the

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::handle::ShardHandle;
 use crate::clock::UserCode;
-use crate::timer::task::{DueTask, RanTask};
+use crate::shard::Due;
+use crate::timer::task::{RanTask, Task};
 
 /// Runs callbacks outside of the `Timer`'s threads: on a thread pool or an async runtime.
 ///
@@ -57,7 +58,7 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 #[must_use = "a job that is dropped is a callback that never runs"]
 pub struct Job {
     /// `None` once the job has run.
-    pub(in crate::timer) work: Option<DueTask>,
+    pub(in crate::timer) due: Option<Due<Task>>,
     pub(in crate::timer) handle: Arc<ShardHandle>,
 }
 
@@ -71,10 +72,10 @@ impl Job {
         self.end(ShardHandle::run_job);
     }
 
-    fn end(&mut self, end: fn(&ShardHandle, DueTask) -> Option<RanTask>) {
-        if let Some(work) = self.work.take() {
+    fn end(&mut self, end: fn(&ShardHandle, Due<Task>) -> Option<RanTask>) {
+        if let Some(due) = self.due.take() {
             let _user_code = UserCode::begin();
-            let done = end(&self.handle, work);
+            let done = end(&self.handle, due);
             self.handle.send_back(done);
         }
     }

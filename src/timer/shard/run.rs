@@ -7,9 +7,10 @@
 
 use super::handle::ShardHandle;
 use crate::clock::unpoisoned;
+use crate::shard::Due;
 use crate::tick::Tick;
 use crate::timer::key::TimerKey;
-use crate::timer::task::{DueTask, RanTask, RunContext};
+use crate::timer::task::{RanTask, RunContext, Task};
 
 impl ShardHandle {
     /// The circumstances in which the shard's task `key` runs.
@@ -22,37 +23,38 @@ impl ShardHandle {
     ///
     /// Each piece of user code has its own guard: the callback, the clock, the schedule, and the
     /// drop of the task.
-    pub(crate) fn run(&self, work: DueTask) -> Option<RanTask> {
-        let DueTask { key, deadline, mut task, running } = work;
+    pub(crate) fn run(&self, due: Due<Task>) -> Option<RanTask> {
+        let key = due.timer_key();
+        let Due { deadline, payload: mut task, ticket, .. } = due;
         let named = task.kind().is_callback().then_some(key);
         self.guard.run(named, || task.run(|| self.context(key, deadline)));
         // A task that runs once holds no user value any more.
-        let running = running?;
+        let ticket = ticket?;
         let now = self.present_instant();
         let next = || task.callback_mut()?.next(deadline, &self.time, now);
         let Some(at) = self.guard.run(Some(key), next).flatten() else {
             task.discard(&self.guard, Some(key));
-            return Some(RanTask { running, next: None });
+            return Some(RanTask { ticket, next: None });
         };
-        Some(RanTask { running, next: Some((at, task)) })
+        Some(RanTask { ticket, next: Some((at, task)) })
     }
 
     /// Runs a task as a job, unless it was cancelled while it waited for this. A cancel that comes
     /// during the look may meet a callback that is about to begin, as one that has begun.
-    pub(in crate::timer) fn run_job(&self, work: DueTask) -> Option<RanTask> {
+    pub(in crate::timer) fn run_job(&self, due: Due<Task>) -> Option<RanTask> {
         let begin = self.present_or_later();
-        if work.running.is_some() && self.scheduler.is_stopped(work.key.key()) {
-            return self.abandon(work);
+        if due.ticket.is_some() && self.scheduler.is_stopped(due.key) {
+            return self.abandon(due);
         }
-        let done = self.run(work);
+        let done = self.run(due);
         self.counts.note_callback(self.present_or_later().saturating_sub(begin));
         done
     }
 
     /// Drops a task that does not run.
-    pub(in crate::timer) fn abandon(&self, work: DueTask) -> Option<RanTask> {
-        work.task.discard(&self.guard, None);
-        work.running.map(|running| RanTask { running, next: None })
+    pub(in crate::timer) fn abandon(&self, due: Due<Task>) -> Option<RanTask> {
+        due.payload.discard(&self.guard, None);
+        due.ticket.map(|ticket| RanTask { ticket, next: None })
     }
 
     /// Sends a recurring task back from an executor. If its worker has ended, it is dropped here.

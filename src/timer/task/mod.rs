@@ -10,7 +10,7 @@ pub(crate) use body::{RunContext, TaskBody, TaskKind};
 pub(in crate::timer) use inline::{Inline, fits};
 pub(in crate::timer) use member::Members;
 pub(crate) use member::Membership;
+pub(in crate::timer) use payload::RanTask;
 pub(crate) use payload::Task;
-pub(in crate::timer) use payload::{DueTask, RanTask};
 pub use recurring::Occurrence;
 pub(in crate::timer) use recurring::Recurring;

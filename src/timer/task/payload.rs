@@ -14,8 +14,7 @@ use std::task::Waker;
 
 use super::body::{RunContext, TaskBody, TaskKind};
 use super::inline::Inline;
-use crate::shard::RearmTicket;
-use crate::tick::Tick;
+use crate::shard::{Due, RearmTicket};
 use crate::timer::guard::PanicGuard;
 use crate::timer::key::TimerKey;
 use crate::timer::time::Nanos;
@@ -28,21 +27,17 @@ pub(crate) enum Task {
     Callback(Inline),
 }
 
-/// A task that has been taken out of its node because it is due.
-pub(crate) struct DueTask {
-    pub(crate) key: TimerKey,
-    /// The tick at which it was due.
-    pub(crate) deadline: Tick,
-    pub(crate) task: Task,
-    /// The right to the node, which is kept for a recurring task.
-    pub(crate) running: Option<RearmTicket>,
-}
-
 /// A recurring task that has run, on its way back to its shard.
 pub(crate) struct RanTask {
-    pub(crate) running: RearmTicket,
+    pub(crate) ticket: RearmTicket,
     /// When the task is due next, and the task; `None` if it has ended.
     pub(crate) next: Option<(Nanos, Task)>,
+}
+
+impl Due<Task> {
+    pub(in crate::timer) fn timer_key(&self) -> TimerKey {
+        TimerKey::new(self.key, self.ticket.is_some())
+    }
 }
 
 impl Task {

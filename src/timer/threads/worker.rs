@@ -20,9 +20,8 @@ use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
 use crate::time::{Duration, Instant};
-use crate::timer::key::TimerKey;
 use crate::timer::shard::{Executor, Job, ShardHandle};
-use crate::timer::task::{DueTask, RanTask, Task};
+use crate::timer::task::{RanTask, Task};
 use crate::timer::time::{NEVER, Nanos};
 
 /// At most this many timers run in one turn.
@@ -94,7 +93,7 @@ impl Worker {
         let Some(advancer) = &mut self.advancer else { return false };
         advancer.move_to(self.handle.time.tick_at(now));
         for _ in 0..BUDGET {
-            let Some(work) = self.next_due() else {
+            let Some(due) = self.next_due() else {
                 // Otherwise a task that an executor has run at once would wait for the next turn.
                 self.receive_returned();
                 if !self.is_behind {
@@ -103,7 +102,7 @@ impl Worker {
                 }
                 return self.is_behind;
             };
-            now = self.fire(work, now);
+            now = self.fire(due, now);
         }
         self.advancer.iter_mut().for_each(|advancer| advancer.end_drain());
         self.is_behind = true;
@@ -126,7 +125,7 @@ impl Worker {
     }
 
     /// Takes out the next task that is due. If there is none, the drain ends.
-    fn next_due(&mut self) -> Option<DueTask> {
+    fn next_due(&mut self) -> Option<Due<Task>> {
         if self.handle.is_stopping() {
             return None;
         }
@@ -135,24 +134,18 @@ impl Worker {
         if due.is_none() {
             advancer.end_drain();
         }
-        let (key, deadline, task, running) = match due? {
-            Due::Fired(fired) => (TimerKey::once(fired.key), fired.deadline, fired.payload, None),
-            Due::Recurring(running, task) => {
-                (TimerKey::recurring(running.key()), running.deadline(), task, Some(running))
-            }
-        };
-        Some(DueTask { key, deadline, task, running })
+        due
     }
 
     /// Runs a task, or passes it to the executor. Returns the time after that.
-    fn fire(&mut self, work: DueTask, begin: Nanos) -> Nanos {
+    fn fire(&mut self, due: Due<Task>, begin: Nanos) -> Nanos {
         self.fired += 1;
-        let late = begin.saturating_sub(self.handle.time.start_of(work.deadline));
-        self.handle.counts.note_fired(work.deadline, late);
-        let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
+        let late = begin.saturating_sub(self.handle.time.start_of(due.deadline));
+        self.handle.counts.note_fired(due.deadline, late);
+        let executor = self.executor.clone().filter(|_| due.payload.kind().is_callback());
         let ran = match executor {
-            Some(executor) => self.hand_over(&*executor, work),
-            None => self.in_user_code(|handle| (handle.run(work), handle.present_or_later())),
+            Some(executor) => self.hand_over(&*executor, due),
+            None => self.in_user_code(|handle| (handle.run(due), handle.present_or_later())),
         };
         let (done, end) = ran.unwrap_or((None, begin));
         self.rearm(done);
@@ -160,9 +153,9 @@ impl Worker {
         end
     }
 
-    fn hand_over(&mut self, executor: &dyn Executor, work: DueTask) -> Option<(Option<RanTask>, Nanos)> {
-        let key = work.key;
-        let job = Job { work: Some(work), handle: Arc::clone(&self.handle) };
+    fn hand_over(&mut self, executor: &dyn Executor, due: Due<Task>) -> Option<(Option<RanTask>, Nanos)> {
+        let key = due.timer_key();
+        let job = Job { due: Some(due), handle: Arc::clone(&self.handle) };
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
             handle.guard.run(Some(key), || executor.execute(job));
@@ -201,16 +194,16 @@ impl Worker {
     fn rearm(&mut self, done: Option<RanTask>) {
         let Some(done) = done else { return };
         let Some(advancer) = &mut self.advancer else { return self.handle.discard_ran(done) };
-        let RanTask { running, next } = done;
-        let Some((at, task)) = next else { return advancer.end_running(running) };
+        let RanTask { ticket, next } = done;
+        let Some((at, task)) = next else { return advancer.end_running(ticket) };
         let tick = self.handle.time.tick_for(at);
         let stopped = if tick == Tick::MAX && self.handle.scheduler.reached() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
-            advancer.end_running(running);
+            advancer.end_running(ticket);
             Some(task)
         } else {
             self.is_behind |= tick <= self.handle.scheduler.now();
-            advancer.rearm(running, tick, task).err()
+            advancer.rearm(ticket, tick, task).err()
         };
         if let Some(task) = stopped {
             self.in_user_code(|handle| task.discard(&handle.guard, None));

@@ -10,21 +10,19 @@ use crate::{Config, ScheduleErrorKind, shard};
 /// Payloads from this value on recur.
 const RECURS: u32 = 100;
 
-/// What fires up to `now`, as (deadline, payload); recurring timers are passed to `run`.
+/// What fires up to `now`, as (deadline, payload); recurring timers are passed to `run`, with their
+/// deadlines.
 fn advance(
     advancer: &mut Advancer<u32>,
     now: Tick,
-    mut run: impl FnMut(&mut Advancer<u32>, RearmTicket, u32),
+    mut run: impl FnMut(&mut Advancer<u32>, RearmTicket, (Tick, u32)),
 ) -> Vec<(Tick, u32)> {
     let mut seen = Vec::new();
     advancer.move_to(now);
     while let Some(due) = advancer.take_due(|&payload| payload >= RECURS) {
-        match due {
-            Due::Fired(Fired { deadline, payload, .. }) => seen.push((deadline, payload)),
-            Due::Recurring(running, payload) => {
-                seen.push((running.deadline(), payload));
-                run(advancer, running, payload);
-            }
+        seen.push((due.deadline, due.payload));
+        if let Some(ticket) = due.ticket {
+            run(advancer, ticket, (due.deadline, due.payload));
         }
         advancer.check_invariants();
     }
@@ -36,7 +34,7 @@ fn advance(
 /// The one occurrence that is due by `now`.
 fn run_one(advancer: &mut Advancer<u32>, now: Tick) -> (RearmTicket, u32) {
     let mut out = None;
-    advance(advancer, now, |_, running, payload| out = Some((running, payload)));
+    advance(advancer, now, |_, running, (_, payload)| out = Some((running, payload)));
     out.expect("one is due")
 }
 
@@ -63,10 +61,10 @@ fn a_timer_recurs_under_its_key_until_it_ends() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
     scheduler.schedule(7, 1).unwrap();
-    let again = |advancer: &mut Advancer<u32>, running: RearmTicket, payload| {
-        assert!(running.key() == key && !scheduler.is_pending(key));
-        assert_eq!(scheduler.len(), if running.deadline() < 7 { 2 } else { 1 });
-        let next = running.deadline() + 5;
+    let again = |advancer: &mut Advancer<u32>, running: RearmTicket, (deadline, payload)| {
+        assert!(running.key == key && !scheduler.is_pending(key));
+        assert_eq!(scheduler.len(), if deadline < 7 { 2 } else { 1 });
+        let next = deadline + 5;
         if next > 20 {
             advancer.end_running(running)
         } else {
@@ -115,7 +113,7 @@ fn a_deadline_in_the_past_is_due_at_the_next_advance() {
     }
     // Not in the same drain, which would not come to an end.
     let mut times = 0;
-    let again = |advancer: &mut Advancer<u32>, running, payload| {
+    let again = |advancer: &mut Advancer<u32>, running, (_, payload)| {
         times += 1;
         assert_eq!(times, 1);
         advancer.rearm(running, 3, payload).unwrap();
@@ -141,7 +139,7 @@ fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
     let (scheduler, mut advancer) = small();
     let keys = [3, 3, 9].map(|deadline| scheduler.schedule(deadline, RECURS + deadline as u32).unwrap());
     let mut out = Vec::new();
-    advance(&mut advancer, 3, |_, running, payload| out.push((running, payload)));
+    advance(&mut advancer, 3, |_, running, (_, payload)| out.push((running, payload)));
     assert_eq!(scheduler.stop(keys[0]), Stopped::Running);
     assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(9, RECURS + 9)]);
     assert_eq!(counts(&scheduler), (3, 1, 0, 1, 1, 0, 0));
@@ -192,8 +190,7 @@ fn dead_nodes_are_swept_when_running_timers_were_stopped() {
     let mut out = Vec::new();
     advancer.move_to(10);
     while let Some(due) = advancer.take_due(|_| true) {
-        let Due::Recurring(ticket, payload) = due else { panic!("it recurs") };
-        out.push((ticket, payload));
+        out.push((due.ticket.expect("it recurs"), due.payload));
     }
     advancer.end_drain();
     running.into_iter().for_each(|key| assert_eq!(scheduler.stop(key), Stopped::Running));
