@@ -33,8 +33,6 @@ pub enum StopAnswer<T> {
 /// A timer that is due.
 #[derive(Debug)]
 pub struct DueTimer<T> {
-    /// The timer's key.
-    pub key: Key,
     /// The tick at which this occurrence was due.
     pub deadline: Tick,
     /// What it carries.
@@ -85,8 +83,8 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
 
 /// Calls `Advancer::take_due`.
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
-    let shard::Due { key, deadline, payload, ticket } = advancer.take_due(recurs)?;
-    Some(DueTimer { key, deadline, payload, running: ticket.map(RunningTimer) })
+    let shard::Due { deadline, payload, ticket, .. } = advancer.take_due(recurs)?;
+    Some(DueTimer { deadline, payload, running: ticket.map(RunningTimer) })
 }
 
 /// Calls `Advancer::rearm`.

@@ -56,8 +56,8 @@
 //!    bits, then swaps each such list for an empty one of the next round.
 //! 4. It stores `flushed` (Release) when it has done with the tick.
 //!
-//! A timer that is due leaves its node by a swap of the word: to `Free`, or in a `Timer`, whose timers
-//! may recur, to `Running`, and to `Free` by a second swap.
+//! A timer that is due leaves its node by a swap of the word to `Free`. In a `Timer`, whose timers may
+//! recur, there are two: to `Running`, and to `Free` if it does not recur.
 //!
 //! So it passes one fence for a window, not one at each tick.
 //!

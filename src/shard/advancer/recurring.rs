@@ -1,4 +1,4 @@
-//! How a `Timer` fires, whose timers may recur: one node and one key for all occurrences.
+//! How a `Timer` fires. Its timers may recur: one node and one key serve all occurrences.
 //!
 //! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere.
 //! A [`RearmTicket`] is the only right to that node. The thread that runs the payload gives payload
@@ -27,7 +27,8 @@ pub(crate) struct Due<T> {
     /// The tick at which it was due.
     pub(crate) deadline: Tick,
     pub(crate) payload: T,
-    /// Of a timer that is to be armed again, or ended: its node is kept. Any other has fired.
+    /// Of a timer that recurs: its node is kept until it is armed again, or ended. `None` of any
+    /// other, which has fired, and whose node is retired.
     pub(crate) ticket: Option<RearmTicket>,
 }
 
